@@ -1,0 +1,90 @@
+/* gpu/gpu.h - boxes, glass and flat quads on a Vulkan device, in a window or off-screen. Knows nothing of traces.
+ * For:     app/ (owns the device and the frame loop), view/ (fills gpu_frame).
+ * Idea:    a frame is three arrays of instances and a camera; the device draws them in that order: opaque boxes (nearest
+ *          first is fastest), translucent boxes, then quads in pixels on top (panels and text from one glyph atlas).
+ * Use:     gpu_new; gpu_set_atlas; then gpu_draw each frame; gpu_read_pixels for pictures; gpu_delete.
+ * Memory:  owns device memory and host-visible instance buffers, grown as frames ask for; arrays in gpu_frame are borrowed
+ *          during gpu_draw only.
+ * Threads: one: the one that made it (SDL's window thread).
+ * Units:   world units of the caller for boxes; pixels of the target, origin top left, for quads; colours 0xAABBGGRR, sRGB.
+ * Errors:  calls return 0 or -errno and keep one line of text (gpu_error) that says what failed and what to do.
+ */
+#ifndef RRTRACE_GPU_GPU_H
+#define RRTRACE_GPU_GPU_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct SDL_Window;
+typedef struct gpu gpu;
+
+/* An axis-aligned box; every component low <= high. 32 bytes, the same struct in shaders/. */
+typedef struct gpu_box {
+    float low[3], high[3];
+    uint32_t color; /* alpha only counts in the translucent list */
+    uint32_t id;    /* written to the id attachment where the box is seen; 0: none */
+} gpu_box;
+_Static_assert(sizeof(gpu_box) == 32, "the layout that the shaders read");
+
+/* A flat rectangle in pixels. With uv: alpha is taken from the atlas as a signed distance; without (all 0): plain. */
+typedef struct gpu_quad {
+    float low_px[2], high_px[2];
+    float uv_low[2], uv_high[2]; /* 0 … 1 of the atlas */
+    uint32_t color;
+    uint32_t flags; /* GPU_QUAD_… */
+} gpu_quad;
+enum { GPU_QUAD_PLAIN = 0, GPU_QUAD_GLYPH = 1 };
+_Static_assert(sizeof(gpu_quad) == 40, "the layout that the shaders read");
+
+typedef struct gpu_frame {
+    float view_projection[16]; /* column-major, Vulkan clip space (y down, depth 0 … 1, reversed: 1 is near) */
+    float eye[3];              /* world; decides which faces of a box are drawn */
+    float eye_direction[3];    /* unit; used instead of eye when is_orthographic */
+    bool is_orthographic;
+    float fog_begin, fog_end;  /* distance from the eye where boxes begin to and have faded into the background; 0, 0: off */
+    uint32_t background;
+    uint32_t highlight_value;  /* reserved: 0 */
+    const gpu_box *boxes;
+    const gpu_box *glass; /* translucent: drawn back to front as given, no depth writes */
+    const gpu_quad *quads;
+    size_t box_count, glass_count, quad_count;
+} gpu_frame;
+
+typedef struct gpu_desc {
+    struct SDL_Window *window; /* NULL: off-screen, width × height */
+    uint32_t width, height;
+    bool validation;   /* turn on VK_LAYER_KHRONOS_validation; its messages are counted and printed to stderr */
+    bool vsync;
+} gpu_desc;
+
+typedef enum gpu_status {
+    GPU_DRAWN = 0,
+    GPU_SKIPPED = 1, /* nothing to draw on at the moment: the window is minimised or has no area */
+} gpu_status;
+
+int gpu_new(gpu **out, const gpu_desc *desc); /* 0, -ENOTSUP: no Vulkan or no device, -ENOMEM, -EIO; *out is set even on failure, for gpu_error */
+void gpu_delete(gpu *g);                      /* also half-made, also NULL */
+const char *gpu_error(const gpu *g);          /* one line, "" when nothing failed */
+const char *gpu_device_name(const gpu *g);
+bool gpu_is_software(const gpu *g);           /* a CPU driver such as llvmpipe */
+uint32_t gpu_validation_count(const gpu *g);  /* messages of the validation layer so far */
+
+/* One 8-bit channel, width × height bytes, row by row: 128 is a glyph's edge, more is inside. May be called again. */
+int gpu_set_atlas(gpu *g, const uint8_t *pixels, uint32_t width, uint32_t height);
+
+/* Size of the target in pixels, as of the last gpu_draw or gpu_new. */
+void gpu_extent(const gpu *g, uint32_t *width, uint32_t *height);
+
+/* Draw one frame and present it (window) or finish it (off-screen). Resizing and a lost surface or swapchain are handled
+ * inside. gpu_status, or -errno: the device is gone. */
+int gpu_draw(gpu *g, const gpu_frame *frame);
+
+/* The last frame drawn off-screen, or the next one of a window (call gpu_capture before gpu_draw, then this):
+ * width × height × 4 bytes, RGBA, row by row from the top. */
+int gpu_capture(gpu *g, bool on);
+int gpu_read_pixels(gpu *g, uint8_t *rgba, size_t bytes);
+/* Id of the box seen at a pixel of that frame, 0: none. */
+uint32_t gpu_read_id(gpu *g, uint32_t x_px, uint32_t y_px);
+
+#endif

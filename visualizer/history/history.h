@@ -1,0 +1,79 @@
+/* history/history.h - every span of the session, in rows, with summaries: "what is in [t0, t1) at n pixels?"
+ * For:     the pipeline (appends), view/ (queries each frame), report/ (walks).
+ * Idea:    a row is one depth of one track: an append-only column of spans that do not overlap, and over it an implicit
+ *          16-ary tree whose nodes sum 16 children. A query walks down only where a node is wider than the asked
+ *          resolution, so its cost depends on the pixels, not on the spans below.
+ *
+ *     level 2                 [      node      ] …            busy time, longest span, dominant value, count
+ *     level 1     [ node ][ node ] … 16                        of the children
+ *     spans       ||||||||||||||||                             begin, duration, value
+ * Use:     history_new; history_append for each run of spans; history_rows; history_query; history_delete.
+ * Memory:  at most budget_bytes: when it is used up, the oldest spans of the session go first, chunk by chunk, and their
+ *          summary nodes stay (history_query then answers with merged nodes where the detail is gone).
+ * Threads: one at a time: the session's model lock (app/) is held by whoever calls.
+ * Units:   CLOCK_MONOTONIC ns.
+ * Source:  DESIGN §5; the tree is a B-tree-like implicit aggregation as in mipmaps.
+ */
+#ifndef RRTRACE_HISTORY_HISTORY_H
+#define RRTRACE_HISTORY_HISTORY_H
+
+#include "sim/span.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define HISTORY_FANOUT 16u
+
+typedef struct history history;
+
+/* One answer of a query: a single span (span_count == 1) or several that lie closer than the resolution. */
+typedef struct history_node {
+    uint64_t begin_ns, end_ns; /* of the first and last span in it */
+    uint64_t busy_ns;          /* sum of the spans' durations, exact */
+    uint64_t longest_ns;       /* the longest single span */
+    uint64_t span_count;
+    uint32_t value;            /* the span's value, or the one that takes the most time (by children's dominants) */
+    uint32_t flags;            /* HISTORY_… */
+} history_node;
+
+enum {
+    HISTORY_UNWOUND = 1,       /* single span: closed otherwise than by its return */
+    HISTORY_OPEN_AT_START = 2, /* single span: open before tracing began */
+    HISTORY_EVICTED = 4,       /* the spans below are no longer in memory */
+};
+
+typedef struct history_stats {
+    uint64_t span_count;    /* ever appended */
+    uint64_t evicted_count; /* spans whose detail is gone */
+    uint64_t evicted_end_ns; /* detail older than this may be missing; 0: none is */
+    size_t used_bytes, budget_bytes;
+    uint32_t row_count;
+} history_stats;
+
+/* budget_bytes: at least HISTORY_BUDGET_MIN. 0, -EINVAL or -ENOMEM. */
+#define HISTORY_BUDGET_MIN ((size_t)1 << 20)
+int history_new(history **out, size_t budget_bytes);
+void history_delete(history *h); /* NULL is fine */
+
+/* Append spans of one track: any depths mixed; within a depth in time order and not overlapping (a begin before the
+ * row's last end is moved up to it, a span that would be negative becomes empty). track: any number below 2^32 - 1,
+ * dense. 0 or -ENOMEM, when the spans that did not fit are counted as evicted. */
+int history_append(history *h, uint32_t track, const sim_span *spans, size_t span_count);
+
+/* Rows of a track: depths [0, n). */
+uint32_t history_rows(const history *h, uint32_t track);
+
+/* What of the row lies in [begin_ns, end_ns), at a resolution (ns, at least 1): nodes in time order, not overlapping,
+ * adjacent ones closer than resolution_ns merged when either is shorter than it. Spans longer than resolution_ns come out
+ * single. Writes at most max nodes and returns how many; a return of max means that there may be more (ask again from
+ * the last node's end). Spans that only touch the window's border are left out. */
+size_t history_query(const history *h, uint32_t track, uint32_t depth, uint64_t begin_ns, uint64_t end_ns,
+                     uint64_t resolution_ns, history_node *out, size_t max);
+
+/* First begin and last end over all rows of a track; false: it has no spans. */
+bool history_extent(const history *h, uint32_t track, uint64_t *begin_ns, uint64_t *end_ns);
+
+history_stats history_stats_of(const history *h);
+
+#endif
