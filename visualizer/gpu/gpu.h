@@ -3,6 +3,8 @@
  * Idea:    a frame is three arrays of instances and a camera; the device draws them in that order: opaque boxes (nearest
  *          first is fastest), translucent boxes, then quads in pixels on top (panels and text from one glyph atlas).
  * Use:     gpu_new; gpu_set_atlas; then gpu_draw each frame; gpu_read_pixels for pictures; gpu_delete.
+ * Light:   the z faces of a box show its colour exactly as given; the top is lighter, the x faces and the bottom darker.
+ *          Targets are UNORM and all mixing happens on sRGB values, so what is given is what is stored, as in most UIs.
  * Memory:  owns device memory and host-visible instance buffers, grown as frames ask for; arrays in gpu_frame are borrowed
  *          during gpu_draw only.
  * Threads: one: the one that made it (SDL's window thread).
@@ -42,7 +44,9 @@ typedef struct gpu_frame {
     float eye[3];              /* world; decides which faces of a box are drawn */
     float eye_direction[3];    /* unit; used instead of eye when is_orthographic */
     bool is_orthographic;
-    float fog_begin, fog_end;  /* distance from the eye where boxes begin to and have faded into the background; 0, 0: off */
+    bool y_is_down;            /* world: false: the +y side of a box is its lit top; true: the -y side */
+    float fog_begin, fog_end;  /* distance along the view direction (perspective: clip w) where boxes begin to and have
+                                  faded into the background; 0, 0: off */
     uint32_t background;
     uint32_t highlight_value;  /* reserved: 0 */
     const gpu_box *boxes;
@@ -86,5 +90,10 @@ int gpu_capture(gpu *g, bool on);
 int gpu_read_pixels(gpu *g, uint8_t *rgba, size_t bytes);
 /* Id of the box seen at a pixel of that frame, 0: none. */
 uint32_t gpu_read_id(gpu *g, uint32_t x_px, uint32_t y_px);
+
+/* Picking while frames go on: call it with the pointer's pixel before each gpu_draw. It never waits. The coming frame notes
+ * the id of the box at that pixel; the answer is what the newest finished frame noted (so one or two frames old), 0: none.
+ * A frame before which it was not called, or with a pixel outside the target, notes nothing and pays nothing. */
+uint32_t gpu_pick(gpu *g, uint32_t x_px, uint32_t y_px);
 
 #endif
