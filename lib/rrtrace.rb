@@ -1,0 +1,200 @@
+# frozen_string_literal: true
+
+require_relative "rrtrace/version"
+
+# Shows this program as it runs: every method call, thread, GC pause and GVL hand-over, in a window or a recording.
+#
+#   Rrtrace.trace(output: "import.rrt") { import }   # this block
+#   Rrtrace.start; …; Rrtrace.stop                   # from here to there
+#   Rrtrace.span("checkout") { … }                   # name a stretch of time
+#   Rrtrace.mark("cache cleared")                    # name a moment
+#
+# Loading this file starts nothing, and loads nothing else, unless the environment says RRTRACE=1.
+# The methods may be called from any thread and from signal handlers.
+module Rrtrace
+  # What every failure of this library raises; the message says what to do about it.
+  class Error < StandardError; end
+
+  @native = nil         # the extension, from the first start on
+  @is_changing = false  # inside start or stop
+  @session = nil        # the socket of the session that start opened, else nil
+  @outer_session = nil  # what RRTRACE_SESSION said before
+  @wait_ms = 0          # how long to wait at the end for the recording to be complete
+  @leaves_at_exit = false
+  @has_autostarted = false
+
+  class << self
+    # Starts tracing this process: joins the session that RRTRACE_SESSION names when it is alive, else opens one.
+    # The options have the environment's RRTRACE_OUTPUT, … as defaults:
+    #
+    # output::        record into this file as well
+    # window::        false: no window, record only
+    # shot::          draw one picture into this PNG file at the end, without a window
+    # buffer::        bytes of the ring buffer, as a number or "64M", "1GiB"; rounded up to a power of two
+    # memory::        bytes that the visualizer may keep spans in, likewise
+    # on_full::       :wait (for the visualizer, when the buffer is full: nothing is lost) or :drop (and count)
+    # blocks::        true: trace blocks too
+    # c_calls::       false: leave out methods written in C
+    # close_on_exit:: true: the window closes when the program ends
+    #
+    # True when tracing began, false when it was on already. Raises Error.
+    def start(**options)
+      start_with(options) { |settings| open_session(settings) }
+    end
+
+    # Stops tracing and, without a window, waits until the recording is complete. False when tracing was off.
+    def stop
+      return false if @is_changing || !started?
+
+      @is_changing = true
+      begin
+        leave
+      ensure
+        @is_changing = false
+      end
+      true
+    end
+
+    # Is this process being traced now? False again after the window was closed.
+    def started?
+      @native ? @native.joined? : false
+    end
+
+    # Traces the block and returns its value. Options as for start. Inside another trace it just runs the block.
+    def trace(**options)
+      raise Error, "Rrtrace.trace needs a block: Rrtrace.trace { … }, or Rrtrace.start and Rrtrace.stop" unless block_given?
+
+      is_ours = start(**options)
+      begin
+        yield
+      ensure
+        stop if is_ours
+      end
+    end
+
+    # Shows the block's run as one named span, and returns its value. Without tracing it just runs the block.
+    def span(name)
+      raise Error, "Rrtrace.span needs a block: Rrtrace.span(\"name\") { … }" unless block_given?
+      return yield unless started?
+
+      id = @native.span_begin(name.to_s)
+      begin
+        yield
+      ensure
+        @native.span_end(id)
+      end
+    end
+
+    # Names this moment. Without tracing it does nothing.
+    def mark(name)
+      @native.mark(name.to_s) if started?
+      nil
+    end
+
+    # The visualizer program: RRTRACE_VISUALIZER, else the gem's, else the one built in this checkout. Raises Error.
+    def visualizer_path
+      named = ENV.fetch("RRTRACE_VISUALIZER", "")
+      return checked_visualizer(named) unless named.empty?
+
+      extension = $LOAD_PATH.resolve_feature_path("rrtrace/rrtrace")&.last
+      folders = [extension && File.dirname(extension), File.join(__dir__, "rrtrace"), File.expand_path("../build/release", __dir__)]
+      folders.compact.map { |folder| File.join(folder, "rrtrace-visualizer") }.find { |path| runnable?(path) } or
+        raise Error, "the program rrtrace-visualizer is not there: reinstall the gem rrtrace, or run bin/setup in a checkout"
+    end
+
+    # The extension's module, loaded on first use. Raises Error.
+    def native # :nodoc:
+      @native ||= begin
+        require "rrtrace/rrtrace"
+        Native
+      rescue LoadError => error
+        raise Error, "the extension does not load in Ruby #{RUBY_VERSION} (#{error.message.lines.first.to_s.chomp}): " \
+          "reinstall the gem rrtrace with this Ruby, or run bin/setup in a checkout"
+      end
+    end
+
+    # For RRTRACE=1 and rrtrace/autorun: start, or say in one line why not and let the program run. When the session
+    # is over, say nothing and open no other: a closed window would come back with every child process.
+    def autostart # :nodoc:
+      return if @has_autostarted
+
+      @has_autostarted = true
+      start_with({}) { |settings, is_over| is_over ? false : open_session(settings) }
+    rescue Error, SystemCallError => error
+      warn "rrtrace: #{error.message}; running untraced"
+    end
+
+    private
+
+    def start_with(options)
+      return false if @is_changing || started?
+
+      @is_changing = true
+      begin
+        require_relative "rrtrace/settings"
+        settings = Settings.new(options)
+        native
+        joined = join_outer(settings) || yield(settings, !outer_session.nil?)
+        joined && begin_leaving(settings)
+      ensure
+        @is_changing = false
+      end
+    end
+
+    def outer_session
+      path = ENV.fetch("RRTRACE_SESSION", "")
+      path unless path.empty?
+    end
+
+    def join_outer(settings)
+      outer_session ? @native.join(outer_session, *settings.join_arguments) && true : false
+    rescue Error
+      false # a session that is over
+    end
+
+    def open_session(settings)
+      path = @native.open_session(visualizer_path, settings.visualizer_arguments)
+      @outer_session = ENV["RRTRACE_SESSION"]
+      @session = ENV["RRTRACE_SESSION"] = path
+      @native.join(path, *settings.join_arguments)
+      true
+    rescue Error
+      forget_session
+      raise
+    end
+
+    def begin_leaving(settings)
+      @wait_ms = settings.wait_ms
+      @leaves_at_exit ||= begin
+        at_exit { leave_at_exit }
+        true
+      end
+    end
+
+    def leave
+      @native.leave(@wait_ms)
+    ensure
+      forget_session
+    end
+
+    # Whatever happens here, the program's exit status is its own. A second Ctrl-C ends the wait for the recording.
+    def leave_at_exit
+      leave
+    rescue Error, SignalException
+      nil
+    end
+
+    def forget_session
+      ENV["RRTRACE_SESSION"] = @outer_session if @session && ENV["RRTRACE_SESSION"] == @session
+      @session = @outer_session = nil
+    end
+
+    def checked_visualizer(path)
+      runnable?(path) ? path : raise(Error, "RRTRACE_VISUALIZER=#{path} is no program that can be run: correct or unset it")
+    end
+
+    def runnable?(path) = File.file?(path) && File.executable?(path)
+  end
+
+  autostart unless ["", "0", "false", "no", "off"].include?(ENV.fetch("RRTRACE", ""))
+end

@@ -1,0 +1,77 @@
+# frozen_string_literal: true
+
+require "rbconfig"
+require_relative "../rrtrace"
+require_relative "settings"
+
+module Rrtrace
+  # `rrtrace doctor`: looks at all that tracing needs, and says of what is missing what to do about it.
+  class Doctor
+    def initialize(out)
+      @out = out
+      @can_trace = true
+    end
+
+    # True when this machine can at least record.
+    def run
+      @out.puts "rrtrace #{VERSION}"
+      ruby
+      extension
+      shared_memory
+      visualizer
+      display
+      @out.puts(@can_trace ? "Tracing works here." : "Tracing does not work here yet: see the lines with an exclamation mark.")
+      @can_trace
+    end
+
+    private
+
+    def ruby
+      say "Ruby", "#{RUBY_VERSION} (#{RbConfig.ruby})"
+    end
+
+    def extension
+      facts = Rrtrace.native.facts
+      say "extension", "loads", *facts.map { |name, value| "#{name}: #{value}" }
+    rescue Error => error
+      trouble "extension", error.message
+    end
+
+    def shared_memory
+      if File.directory?("/dev/shm") && File.writable?("/dev/shm")
+        say "shared memory", "/dev/shm may be written to"
+      else
+        trouble "shared memory", "/dev/shm may not be written to: mount a tmpfs there, or give this user access"
+      end
+    end
+
+    def visualizer
+      path = Rrtrace.visualizer_path
+      lines = IO.popen([path, "--version"], err: %i[child out], &:readlines).map(&:chomp)
+      return trouble("visualizer", "#{path} does not run: #{lines.first}") unless $?.success?
+
+      say "visualizer", path, *lines
+    rescue Error, SystemCallError => error
+      trouble "visualizer", error.message
+    end
+
+    def display
+      names = %w[WAYLAND_DISPLAY DISPLAY].reject { |name| ENV.fetch(name, "").empty? }
+      if Settings.display?
+        say "display", *names.map { |name| "#{name}=#{ENV[name]}" }
+      else
+        say "display", "none (DISPLAY and WAYLAND_DISPLAY are empty): sessions are recorded, not shown"
+      end
+    end
+
+    def say(name, first, *more)
+      @out.puts format("  %-15s %s", name, first)
+      more.each { |line| @out.puts format("  %-15s   %s", "", line) }
+    end
+
+    def trouble(name, sentence)
+      @can_trace = false
+      @out.puts format("! %-15s %s", name, sentence)
+    end
+  end
+end
