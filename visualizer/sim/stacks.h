@@ -1,0 +1,54 @@
+/* sim/stacks.h - the running state between blocks: a stack for each fiber, GVL state for each thread, GC for each process.
+ * For:     sim.c: the serial prefix step.
+ * Idea:    stacks are linked nodes; a block that was handed a pointer to one keeps a whole stack without a copy. What is
+ *          popped is kept until the batch is emitted (stacks_commit), since blocks may still start from it.
+ * Memory:  owns the nodes, in slabs that are reused and never given back before the end.
+ * Threads: one at a time, with the model lock held.
+ */
+#ifndef RRTRACE_SIM_STACKS_H
+#define RRTRACE_SIM_STACKS_H
+
+#include "sim/block.h"
+
+/* Where a stream's events run. */
+typedef struct stacks_place {
+    uint32_t thread, fiber; /* ids of the catalog; CATALOG_NONE: no SWITCH yet */
+} stacks_place;
+
+#define STACKS_NOWHERE ((stacks_place){CATALOG_NONE, CATALOG_NONE})
+
+/* What is open on one track. Fibers use the nodes; GVL and GC tracks the state. */
+typedef struct stacks_track {
+    stack_node *top;
+    stack_node *shown_top; /* as of the last commit: what stacks_open_frames tells */
+    uint64_t since_ns;     /* of the state; */
+    uint32_t state;        /* sim_gvl, or 0 for GC; STACKS_CLOSED: nothing is open */
+    uint32_t reserved;
+} stacks_track;
+
+#define STACKS_CLOSED UINT32_MAX
+
+typedef struct stacks {
+    catalog *catalog;          /* borrowed */
+    VEC(stacks_track) tracks;  /* by track */
+    VEC(stack_node *) slabs;   /* owned */
+    stack_node *free_nodes;
+    stack_node *retired;       /* popped in this batch */
+} stacks;
+
+void stacks_init(stacks *s, catalog *c);
+void stacks_free(stacks *s);
+
+/* Fold one block in: parts get track and start; *current moves to where the block ends. 0 or -ENOMEM. */
+int stacks_fold(stacks *s, block_work *w, uint32_t process, stacks_place *current);
+/* The block's GC and thread events, after stacks_fold: fills w->pending and w->exits. */
+int stacks_runtime(stacks *s, block_work *w, uint32_t process);
+/* End all that is open of a process. */
+int stacks_end_process(stacks *s, uint32_t process, uint64_t now_ns, sim_closed closed, block_pendings *out);
+/* The batch is emitted: popped nodes may be used again, and open frames are shown as they are now. */
+void stacks_commit(stacks *s);
+
+size_t stacks_open_frames(const stacks *s, uint32_t track, uint32_t first_depth, sim_span *out, size_t max);
+uint32_t stacks_open_depth(const stacks *s, uint32_t track);
+
+#endif
