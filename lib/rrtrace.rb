@@ -114,18 +114,25 @@ module Rrtrace
     end
 
     # For RRTRACE=1 and rrtrace/autorun: start, or say in one line why not and let the program run. When the session
-    # is over, say nothing and open no other: a closed window would come back with every child process.
+    # is over, say nothing and open no other: a closed window would come back with every child process, and the
+    # recording would be written over.
     def autostart # :nodoc:
       return if @has_autostarted
 
       @has_autostarted = true
-      start_with({}) { |settings, is_over| is_over ? false : open_session(settings) }
+      start_with({}) do |settings, error|
+        raise error if error && File.socket?(outer_session)
+
+        error ? false : open_session(settings)
+      end
     rescue Error, SystemCallError => error
       warn "rrtrace: #{error.message}; running untraced"
     end
 
     private
 
+    # Joins the outer session. When there is none, or with the error when it can't be joined, asks the block, which
+    # answers whether it has opened one.
     def start_with(options)
       return false if @is_changing || started?
 
@@ -134,8 +141,11 @@ module Rrtrace
         require_relative "rrtrace/settings"
         settings = Settings.new(options)
         native
-        joined = join_outer(settings) || yield(settings, !outer_session.nil?)
-        joined && begin_leaving(settings)
+        is_joined, error = join_outer(settings)
+        return false unless is_joined || yield(settings, error)
+
+        leave_in_time(settings)
+        true
       ensure
         @is_changing = false
       end
@@ -147,9 +157,9 @@ module Rrtrace
     end
 
     def join_outer(settings)
-      outer_session ? @native.join(outer_session, *settings.join_arguments) && true : false
-    rescue Error
-      false # a session that is over
+      [outer_session && @native.join(outer_session, *settings.join_arguments), nil]
+    rescue Error => error
+      [false, error]
     end
 
     def open_session(settings)
@@ -163,7 +173,7 @@ module Rrtrace
       raise
     end
 
-    def begin_leaving(settings)
+    def leave_in_time(settings)
       @wait_ms = settings.wait_ms
       @leaves_at_exit ||= begin
         at_exit { leave_at_exit }

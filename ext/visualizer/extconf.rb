@@ -1,0 +1,36 @@
+# frozen_string_literal: true
+
+# Builds the program rrtrace-visualizer with CMake when the gem is installed, and puts it beside the extension's .so. With
+# the libraries for a window where they are there, else without: then it records, reports and exports.
+require "mkmf"
+
+root = File.expand_path("../..", __dir__)
+cmake = find_executable("cmake")
+unless cmake
+  warn "rrtrace: cmake is needed to build the visualizer. Install the package cmake (3.25 or newer), then the gem again."
+  exit 1
+end
+
+build = File.join(Dir.pwd, "visualizer-build")
+configure = [cmake, "-S", root, "-B", build, "-DCMAKE_BUILD_TYPE=Release"]
+configure << "-G" << "Ninja" if find_executable("ninja")
+unless system(*configure)
+  warn "rrtrace: CMake could not configure the visualizer. It needs CMake 3.25 or newer, a C compiler, pkg-config and zstd's " \
+    "headers; for a window also SDL2, the Vulkan loader, volk, cglm, stb, fontconfig and glslangValidator."
+  exit 1
+end
+
+# What RubyGems asks of an extension's Makefile: all, install into $(DESTDIR)$(sitearchdir), clean.
+quoted = ->(text) { %("#{text.gsub("$", "$$")}") }
+File.write("Makefile", <<~MAKE)
+  sitearchdir = #{RbConfig::CONFIG["sitearchdir"]}
+  all:
+  \t#{quoted[cmake]} --build #{quoted[build]} --target rrtrace-visualizer --parallel
+  install: all
+  \tmkdir -p "$(DESTDIR)$(sitearchdir)/rrtrace"
+  \tcp #{quoted[File.join(build, "rrtrace-visualizer")]} "$(DESTDIR)$(sitearchdir)/rrtrace/"
+  clean:
+  \trm -rf #{quoted[build]}
+  distclean: clean
+  .PHONY: all install clean distclean
+MAKE
