@@ -1,0 +1,229 @@
+#include "frames.h"
+
+#include "capture.h"
+#include "methods.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+frames_facts frames_known;
+
+/* An argument of our own making, to ask the VM's public accessors about any frame. The members after the known ones
+ * are 'not yet looked up'; frames_verify tries it before anybody relies on it. */
+typedef struct vm_fake_arg {
+    vm_arg head;
+    int klass_solved;
+    int line;
+    VALUE path;
+    char spare[VM_ARG_COPY_BYTES];
+} vm_fake_arg;
+
+static vm_fake_arg fake_arg(const vm_context *ec, const vm_frame *frame, VALUE self)
+{
+    return (vm_fake_arg){
+        .head = {.event = RUBY_EVENT_CALL, .ec = ec, .frame = frame, .self = self, .data = Qundef}, .path = Qundef};
+}
+
+static const vm_frame *frame_at(const vm_frame *frame, ptrdiff_t older)
+{
+    return (const vm_frame *)(const void *)((const char *)frame + older * (ptrdiff_t)frames_known.frame_bytes);
+}
+
+/* ---- The self-test. */
+
+enum { SEEN_MAX = 32 };
+typedef struct seen_event {
+    rb_event_flag_t event;
+    const vm_context *ec;
+    const vm_frame *frame;
+} seen_event;
+
+static struct {
+    VALUE object; /* borrowed: on the C stack of frames_verify for as long as the test runs */
+    seen_event seen[SEEN_MAX];
+    int count;
+    bool argument_ok, frames_ok, leaf_ok;
+    int pipe[2];
+} probe;
+
+/* Can these bytes be read? Asks the kernel, which answers EFAULT where a load would end the program. */
+static bool readable(const void *address, size_t bytes)
+{
+    char back[256];
+    if (((uintptr_t)address & 7) != 0 || bytes > sizeof back)
+        return false;
+    ssize_t written = write(probe.pipe[1], address, bytes);
+    if (written > 0 && read(probe.pipe[0], back, (size_t)written) != written)
+        return false;
+    return written == (ssize_t)bytes;
+}
+
+static bool argument_as_known(rb_trace_arg_t *raw)
+{
+    const vm_arg *arg = (const vm_arg *)(const void *)raw;
+    rb_event_flag_t event = rb_tracearg_event_flag(raw);
+    if (arg->event != event || arg->self != probe.object)
+        return false;
+    if (event & (RUBY_EVENT_RETURN | RUBY_EVENT_C_RETURN))
+        return arg->data == rb_tracearg_return_value(raw);
+    VALUE klass = rb_tracearg_defined_class(raw);
+    return arg->klass == klass && arg->id != 0 && ID2SYM(arg->id) == rb_tracearg_method_id(raw);
+}
+
+static bool frame_as_known(const vm_arg *arg)
+{
+    const vm_context *ec = arg->ec;
+    const vm_frame *frame = arg->frame;
+    if (!readable(ec, sizeof *ec) || !readable(frame, sizeof *frame) || !readable(frame->ep, sizeof(VALUE)))
+        return false;
+    return ec->frame == frame && (const VALUE *)(const void *)frame > ec->stack &&
+           (const VALUE *)(const void *)frame < ec->stack + ec->stack_words && frame->self == probe.object &&
+           frame->iseq != 0 && vm_frame_type(frame) == VM_TYPE_METHOD;
+}
+
+static void probe_hook(VALUE data, const rb_trace_arg_t *arg)
+{
+    (void)data;
+    rb_trace_arg_t *raw = (rb_trace_arg_t *)(uintptr_t)arg;
+    if (rb_tracearg_self(raw) != probe.object || probe.count == SEEN_MAX)
+        return;
+    const vm_arg *known = (const vm_arg *)(const void *)raw;
+    probe.seen[probe.count++] = (seen_event){rb_tracearg_event_flag(raw), known->ec, known->frame};
+    probe.argument_ok = probe.argument_ok && argument_as_known(raw);
+    probe.frames_ok = probe.frames_ok && probe.argument_ok && frame_as_known(known);
+}
+
+/* The innermost method of the self-test. Its own frame is one below the one that its C_CALL showed. */
+static VALUE probe_leaf(VALUE self)
+{
+    if (probe.count < 3 || !probe.frames_ok)
+        return self;
+    const seen_event *outer = &probe.seen[probe.count - 3], *inner = &probe.seen[probe.count - 2];
+    ptrdiff_t bytes = (const char *)outer->frame - (const char *)inner->frame;
+    if (bytes < (ptrdiff_t)sizeof(vm_frame) || bytes > 128 || bytes % 8 != 0)
+        return self;
+    frames_known.frame_bytes = (size_t)bytes;
+    const vm_frame *own = frame_at(inner->frame, -1);
+    vm_fake_arg fake = fake_arg(outer->ec, outer->frame, self);
+    VALUE klass = rb_tracearg_defined_class((rb_trace_arg_t *)(void *)&fake);
+    probe.leaf_ok = vm_frame_type(own) == VM_TYPE_CFUNC && own->iseq == 0 && own->self == self &&
+                    klass == rb_obj_class(self) && fake.head.id == rb_intern("outer");
+    return self;
+}
+
+static VALUE probe_run(VALUE object)
+{
+    rb_funcall(object, rb_intern("outer"), 0);
+    return rb_funcall(object, rb_intern("elsewhere"), 0);
+}
+
+static VALUE probe_make(VALUE unused)
+{
+    (void)unused;
+    VALUE object = rb_eval_string("Class.new { def outer = inner\n def inner = leaf\n"
+                                  "def elsewhere = Fiber.new { outer }.resume }.new");
+    rb_define_singleton_method(object, "leaf", probe_leaf, 0);
+    return object;
+}
+
+/* elsewhere, and outer, inner, leaf inside it: the second half of what was seen, one CALL and one RETURN around it. */
+static bool sequence_as_known(void)
+{
+    static const rb_event_flag_t want[] = {RUBY_EVENT_CALL,     RUBY_EVENT_CALL,   RUBY_EVENT_C_CALL,
+                                           RUBY_EVENT_C_RETURN, RUBY_EVENT_RETURN, RUBY_EVENT_RETURN};
+    if (probe.count != 14)
+        return false;
+    const seen_event *first = probe.seen, *second = probe.seen + 7;
+    for (int i = 0; i < 6; i++) {
+        if (first[i].event != want[i] || second[i].event != want[i])
+            return false;
+        if (first[i].ec != first[0].ec || second[i].ec != second[0].ec)
+            return false;
+    }
+    bool same_frames = first[0].frame == first[5].frame && first[1].frame == first[4].frame &&
+                       first[2].frame == first[1].frame && first[3].frame == first[1].frame;
+    return same_frames && first[1].frame < first[0].frame && first[0].ec != second[0].ec;
+}
+
+void frames_verify(void)
+{
+    if (frames_known.checked)
+        return;
+    frames_known.checked = true;
+    memset(&probe, 0, sizeof probe);
+    if (getenv("RRTRACE_TEST_COUNT_POSITIONS")) /* tests try what happens on a Ruby that we do not know */
+        return;
+    if (pipe2(probe.pipe, O_CLOEXEC | O_NONBLOCK) != 0)
+        return;
+    int failed = 0;
+    VALUE object = rb_protect(probe_make, Qnil, &failed);
+    if (!failed) {
+        probe.object = object;
+        probe.argument_ok = probe.frames_ok = true;
+        rb_add_event_hook2((rb_event_hook_func_t)(void (*)(void))probe_hook,
+                           RUBY_EVENT_CALL | RUBY_EVENT_RETURN | RUBY_EVENT_C_CALL | RUBY_EVENT_C_RETURN, Qnil,
+                           RUBY_EVENT_HOOK_FLAG_SAFE | RUBY_EVENT_HOOK_FLAG_RAW_ARG);
+        rb_protect(probe_run, object, &failed);
+        rb_remove_event_hook((rb_event_hook_func_t)(void (*)(void))probe_hook);
+    }
+    if (failed)
+        rb_set_errinfo(Qnil);
+    else {
+        frames_known.positions_ok = probe.argument_ok && sequence_as_known();
+        frames_known.frames_ok = frames_known.positions_ok && probe.frames_ok && probe.leaf_ok;
+    }
+    close(probe.pipe[0]);
+    close(probe.pipe[1]);
+    probe.object = Qnil;
+    RB_GC_GUARD(object);
+}
+
+/* ---- Open frames. */
+
+static void push_frame(uint32_t number, uint32_t position)
+{
+    if (number == 0 || !capture_begin(1))
+        return;
+    ring_put(capture.ring, 0, ev_make(EV_FRAME, clock_ticks(capture.clock_source), number, position));
+    ring_publish(capture.ring, 1);
+    ring_unlock(capture.ring);
+}
+
+static void push_one(const vm_arg *arg, const vm_frame *frame)
+{
+    uint32_t type = vm_frame_type(frame);
+    bool is_bmethod = type == VM_TYPE_BLOCK && (frame->ep[0] & VM_FLAG_BMETHOD);
+    bool is_c = type == VM_TYPE_CFUNC;
+    if (type != VM_TYPE_METHOD && type != VM_TYPE_BLOCK && !is_c)
+        return;
+    if ((is_c && !capture.c_calls) || (type == VM_TYPE_BLOCK && !is_bmethod && !capture.blocks))
+        return;
+    vm_fake_arg fake = fake_arg(arg->ec, frame, frame->self);
+    rb_trace_arg_t *raw = (rb_trace_arg_t *)(void *)&fake;
+    VALUE klass = rb_tracearg_defined_class(raw);
+    ID id = fake.head.id;
+    if (NIL_P(klass))
+        klass = 0;
+    if (is_c)
+        push_frame(methods_find(raw, klass, id, 0, EV_METHOD_C), vm_position(frame_at(frame, 1)) | EV_POSITION_C);
+    if (type == VM_TYPE_METHOD || is_bmethod)
+        push_frame(methods_find(raw, klass, id, frame->iseq, EV_METHOD_RUBY), vm_position(frame));
+    if (type == VM_TYPE_BLOCK && capture.blocks)
+        push_frame(methods_find(raw, frame->iseq, 1, frame->iseq, EV_METHOD_BLOCK),
+                   vm_position(frame) | EV_POSITION_BLOCK);
+}
+
+void frames_push_open(rb_trace_arg_t *raw)
+{
+    const vm_arg *arg = (const vm_arg *)(const void *)raw;
+    if (!frames_known.frames_ok || arg->ec->stack == NULL)
+        return;
+    const vm_frame *end = (const vm_frame *)(const void *)(arg->ec->stack + arg->ec->stack_words);
+    const vm_frame *innermost = arg->frame;
+    if (arg->event & (RUBY_EVENT_CALL | RUBY_EVENT_B_CALL))
+        innermost = frame_at(innermost, 1);
+    /* The outermost frame of every stack is a dummy of the VM's. */
+    for (const vm_frame *frame = frame_at(end, -2); frame >= innermost; frame = frame_at(frame, -1))
+        push_one(arg, frame);
+}

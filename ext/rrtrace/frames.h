@@ -1,0 +1,26 @@
+/* frames.h - is the VM's memory as vm.h says, and which frames are open already?
+ * For:     join.c (verify), capture.c (FRAME events when a fiber is seen for the first time).
+ * Threads: GVL held.
+ */
+#ifndef RRTRACE_EXT_FRAMES_H
+#define RRTRACE_EXT_FRAMES_H
+
+#include "vm.h"
+
+#include <stdbool.h>
+
+typedef struct frames_facts {
+    bool checked;
+    bool positions_ok; /* the hook's argument is as we know it */
+    bool frames_ok;    /* the control frames are too: open frames can be told */
+    size_t frame_bytes;
+} frames_facts;
+
+extern frames_facts frames_known;
+
+void frames_verify(void); /* once a process; may allocate */
+
+/* Push FRAME for every method frame open under arg, outermost first. The frame that arg itself announces is left out. */
+void frames_push_open(rb_trace_arg_t *arg);
+
+#endif

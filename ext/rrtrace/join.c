@@ -1,0 +1,489 @@
+#include "join.h"
+
+#include "capture.h"
+#include "frames.h"
+#include "session.h"
+#include "wire/handshake.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define ANSWER_MS 10000      /* a visualizer that is busy opening its window answers within a second or two */
+#define ANSWER_CHILD_MS 3000 /* a forked child waits inside its first event: not for longer than a user would notice */
+#define WATCH_MS 1000        /* between two calibrations of the clock */
+
+typedef struct join_link {
+    int fd;                   /* the session's socket; -1 */
+    ino_t fd_inode;           /* the program may close descriptors that are not its own, and reuse their numbers */
+    int stop_event;           /* wakes the watcher; -1 */
+    ring *ring;               /* owned mapping; NULL */
+    size_t ring_bytes;
+    uint64_t slot_count;
+    bool drop, c_calls, blocks;
+    bool has_watcher;
+    bool is_busy;             /* join or leave has let the GVL go in the middle */
+    pthread_t watcher;
+    _Atomic bool gone;        /* stored by the watcher: the visualizer has left */
+    char path[sizeof(((struct sockaddr_un *)0)->sun_path)];
+} join_link;
+
+static join_link link_ = {.fd = -1, .stop_event = -1};
+
+static struct {
+    bool prepared;
+    rb_postponed_job_handle_t detach_job;
+} once;
+
+/* ---- Pieces. */
+
+static bool fd_is_ours(int fd, ino_t inode)
+{
+    struct stat st;
+    return fd >= 0 && fstat(fd, &st) == 0 && S_ISSOCK(st.st_mode) && st.st_ino == inode;
+}
+
+static ino_t inode_of(int fd)
+{
+    struct stat st;
+    return fstat(fd, &st) == 0 ? st.st_ino : 0;
+}
+
+/* Async-signal-safe (the fork handler). A socket connected to path, or -errno. */
+static int connect_to(const char *path, int timeout_ms)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    memcpy(address.sun_path, path, sizeof address.sun_path);
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return -errno;
+    struct timeval limit = {.tv_sec = timeout_ms / 1000, .tv_usec = timeout_ms % 1000 * 1000};
+    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit); /* limits connect, too, when the backlog is full */
+    int result;
+    do
+        result = connect(fd, (struct sockaddr *)&address, sizeof address);
+    while (result != 0 && errno == EINTR);
+    if (result == 0)
+        return fd;
+    int error = errno;
+    close(fd);
+    return -error;
+}
+
+static bool peer_is_us(int fd)
+{
+    struct ucred peer;
+    socklen_t bytes = sizeof peer;
+    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) == 0 && peer.uid == geteuid();
+}
+
+/* Shared memory that is in no folder any more, all of it reserved: a page that cannot be had later would kill the program
+ * with SIGBUS. A descriptor or -errno. */
+static int shared_memory(size_t bytes)
+{
+    for (int attempt = 0; attempt < 8; attempt++) {
+        char name[64];
+        uint64_t noise = clock_ns(CLOCK_MONOTONIC) ^ (uint64_t)(uintptr_t)&name;
+        snprintf(name, sizeof name, "/rrtrace-%ld-%08llx", (long)getpid(),
+                 (unsigned long long)(noise * UINT64_C(0x9E3779B97F4A7C15) >> 32));
+        int fd = shm_open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+        if (fd < 0 && errno == EEXIST)
+            continue;
+        if (fd < 0)
+            break;
+        shm_unlink(name);
+        int error;
+        do
+            error = posix_fallocate(fd, 0, (off_t)bytes);
+        while (error == EINTR);
+        if (error == 0)
+            return fd;
+        close(fd);
+        break;
+    }
+    /* No /dev/shm, or a small one, as in containers: memory of the same kind that no mount limits. */
+    int fd = memfd_create("rrtrace", MFD_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    int error;
+    do
+        error = posix_fallocate(fd, 0, (off_t)bytes);
+    while (error == EINTR);
+    if (error == 0)
+        return fd;
+    close(fd);
+    return -error;
+}
+
+/* The ring, mapped, and its descriptor to be sent and closed. -errno, or the descriptor. */
+static int make_ring(join_link *l)
+{
+    l->ring_bytes = ring_bytes(l->slot_count);
+    int fd = shared_memory(l->ring_bytes);
+    if (fd < 0)
+        return fd;
+    void *memory = mmap(NULL, l->ring_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (memory == MAP_FAILED) {
+        int error = errno;
+        close(fd);
+        return -error;
+    }
+    madvise(memory, l->ring_bytes, MADV_DONTFORK); /* no child can write into its parent's ring */
+    l->ring = ring_init(memory, l->slot_count, capture.clock_source, (uint32_t)getpid());
+    return fd;
+}
+
+static int send_message(int fd, hs_type type, uint64_t bytes, int with_fd)
+{
+    hs_message message = {.magic = HS_MAGIC,
+                          .version = HS_VERSION,
+                          .type = (uint16_t)type,
+                          .pid = (uint32_t)getpid(),
+                          .ppid = (uint32_t)getppid(),
+                          .ring_bytes = bytes,
+                          .ractor = 1};
+    struct iovec part = {&message, sizeof message};
+    union {
+        struct cmsghdr header;
+        char bytes[CMSG_SPACE(sizeof(int))];
+    } control = {0};
+    struct msghdr packet = {.msg_iov = &part, .msg_iovlen = 1};
+    if (with_fd >= 0) {
+        packet.msg_control = control.bytes;
+        packet.msg_controllen = sizeof control.bytes;
+        struct cmsghdr *header = CMSG_FIRSTHDR(&packet);
+        *header = (struct cmsghdr){.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof(int))};
+        memcpy(CMSG_DATA(header), &with_fd, sizeof with_fd);
+    }
+    ssize_t sent;
+    do
+        sent = sendmsg(fd, &packet, MSG_NOSIGNAL);
+    while (sent < 0 && errno == EINTR);
+    return sent == (ssize_t)sizeof message ? 0 : -errno;
+}
+
+/* Wait for one message. 0, -ETIMEDOUT, -EINTR (a signal came: the caller may look), -ECONNRESET (the other side left). */
+typedef struct answer_wait {
+    int fd, timeout_ms, result;
+    hs_message message;
+} answer_wait;
+
+static void *wait_for_answer(void *argument)
+{
+    answer_wait *wait = argument;
+    struct pollfd look = {.fd = wait->fd, .events = POLLIN};
+    int ready = poll(&look, 1, wait->timeout_ms);
+    wait->result = ready < 0 ? -errno : ready == 0 ? -ETIMEDOUT : 0;
+    if (ready <= 0)
+        return NULL;
+    ssize_t got = recv(wait->fd, &wait->message, sizeof wait->message, MSG_DONTWAIT);
+    if (got <= 0)
+        wait->result = got == 0 || errno != EINTR ? -ECONNRESET : -EINTR;
+    else if (!hs_message_ok(&wait->message, (size_t)got))
+        wait->result = -EPROTO;
+    return NULL;
+}
+
+static void wait_until(answer_wait *wait, uint64_t deadline_ns, bool has_gvl)
+{
+    uint64_t now = clock_ns(CLOCK_MONOTONIC);
+    wait->timeout_ms = now < deadline_ns ? (int)((deadline_ns - now) / 1000000u) + 1 : 0;
+    wait->result = -EINTR; /* stays when an interrupt was pending and nothing ran */
+    if (has_gvl)
+        rb_thread_call_without_gvl2(wait_for_answer, wait, RUBY_UBF_IO, NULL);
+    else
+        wait_for_answer(wait);
+}
+
+/* HELLO, WELCOME. may_let_go: not inside a hook. 0, -2 or -1 with why. */
+static int shake_hands(join_link *l, int ring_fd, int timeout_ms, bool may_let_go, char why[JOIN_WHY_BYTES])
+{
+    answer_wait wait = {.fd = l->fd};
+    int sent = send_message(l->fd, HS_HELLO, l->ring_bytes, ring_fd);
+    wait.result = sent;
+    if (sent == 0) {
+        uint64_t deadline = clock_ns(CLOCK_MONOTONIC) + (uint64_t)timeout_ms * 1000000u;
+        wait_until(&wait, deadline, may_let_go);
+    }
+    if (wait.result == -EINTR)
+        return -2;
+    if (wait.result == -ETIMEDOUT)
+        snprintf(why, JOIN_WHY_BYTES, "the visualizer at %s did not answer within %d s", l->path, timeout_ms / 1000);
+    else if (wait.result == -ECONNRESET || wait.result == -EPIPE)
+        snprintf(why, JOIN_WHY_BYTES, "the visualizer at %s closed the connection", l->path);
+    else if (wait.result == -EPROTO)
+        snprintf(why, JOIN_WHY_BYTES, "what answers at %s is no visualizer of this version", l->path);
+    else if (wait.result < 0)
+        snprintf(why, JOIN_WHY_BYTES, "cannot speak to the visualizer at %s: %s", l->path, strerror(-wait.result));
+    else if (wait.message.type == HS_REFUSED)
+        snprintf(why, JOIN_WHY_BYTES, "the visualizer refused this process: %s", wait.message.text);
+    else if (wait.message.type != HS_WELCOME)
+        snprintf(why, JOIN_WHY_BYTES, "the visualizer at %s answered out of turn", l->path);
+    else
+        return 0;
+    return -1;
+}
+
+/* ---- The watcher: sees the end of the socket at once, whatever the program is doing. */
+
+static void *watch(void *unused)
+{
+    (void)unused;
+    for (;;) {
+        struct pollfd looks[] = {{.fd = link_.fd, .events = POLLRDHUP}, {.fd = link_.stop_event, .events = POLLIN}};
+        int ready = poll(looks, 2, WATCH_MS);
+        if (ready < 0 && errno != EINTR)
+            return NULL;
+        if (looks[1].revents)
+            return NULL;
+        if ((ready > 0 && looks[0].revents) || !fd_is_ours(link_.fd, link_.fd_inode))
+            break;
+        if (ready == 0) {
+            atomic_fetch_add(&capture.users, 1); /* see on_thread in capture.c */
+            if (atomic_load(&capture.mode) == CAPTURE_ON) {
+                ev_clock_def now = capture_clock();
+                capture_define_clock(&now, false);
+            }
+            atomic_fetch_sub(&capture.users, 1);
+        }
+    }
+    uint32_t on = CAPTURE_ON;
+    atomic_compare_exchange_strong(&capture.mode, &on, CAPTURE_OFF); /* from here on every hook returns at once */
+    atomic_store(&link_.gone, true);
+    rb_postponed_job_trigger(once.detach_job);
+    for (int i = 0; i < 5 && access(link_.path, F_OK) == 0; i++) { /* a dying process closes its sockets one by one */
+        session_tidy(link_.path);
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    }
+    return NULL;
+}
+
+static int start_watcher(void)
+{
+    sigset_t all, before;
+    pthread_attr_t attributes;
+    link_.stop_event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (link_.stop_event < 0)
+        return -errno;
+    size_t stack = (size_t)PTHREAD_STACK_MIN > 65536 ? (size_t)PTHREAD_STACK_MIN : 65536;
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, stack);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are the program's */
+    int error = pthread_create(&link_.watcher, &attributes, watch, NULL);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attributes);
+    link_.has_watcher = error == 0;
+    return -error;
+}
+
+static void stop_watcher(void)
+{
+    if (!link_.has_watcher)
+        return;
+    uint64_t one = 1;
+    while (write(link_.stop_event, &one, sizeof one) < 0 && errno == EINTR)
+        ;
+    pthread_join(link_.watcher, NULL); /* at most some 50 ms, if it is tidying up */
+    link_.has_watcher = false;
+}
+
+/* Undo whatever is there, in reverse order. Nobody uses the ring any more. */
+static void link_close(void)
+{
+    stop_watcher();
+    if (link_.stop_event >= 0)
+        close(link_.stop_event);
+    if (fd_is_ours(link_.fd, link_.fd_inode))
+        close(link_.fd);
+    if (link_.ring)
+        munmap(link_.ring, link_.ring_bytes);
+    link_.fd = link_.stop_event = -1;
+    link_.ring = NULL;
+    atomic_store(&link_.gone, false);
+}
+
+/* GVL held, at a safe point: the visualizer has gone. */
+static void detach_now(void *unused)
+{
+    (void)unused;
+    if (!atomic_load(&link_.gone) || link_.is_busy)
+        return;
+    capture_stop();
+    link_close();
+}
+
+/* ---- fork. */
+
+/* In the child, async-signal-safe. First a connection of its own, so that the session never looks empty; then the
+ * parent's things are let go. */
+static void after_fork_in_child(void)
+{
+    uint32_t mode = atomic_load(&capture.mode);
+    if (mode == CAPTURE_OFF && link_.fd < 0)
+        return;
+    int fd = mode == CAPTURE_OFF ? -1 : connect_to(link_.path, 1000);
+    if (fd_is_ours(link_.fd, link_.fd_inode))
+        close(link_.fd);
+    if (link_.stop_event >= 0)
+        close(link_.stop_event);
+    capture_forget_in_child();
+    link_.ring = NULL; /* MADV_DONTFORK: it is not mapped here */
+    link_.stop_event = -1;
+    link_.has_watcher = link_.is_busy = false;
+    atomic_store(&link_.gone, false);
+    link_.fd = fd < 0 ? -1 : fd;
+    link_.fd_inode = fd < 0 ? 0 : inode_of(fd);
+    atomic_store(&capture.mode, fd < 0 ? CAPTURE_OFF : CAPTURE_MUST_JOIN);
+}
+
+/* ---- Joining. */
+
+/* link_ has fd, options and path. */
+static int link_up(int timeout_ms, bool from_child, char why[JOIN_WHY_BYTES])
+{
+    if (!peer_is_us(link_.fd)) {
+        snprintf(why, JOIN_WHY_BYTES, "the visualizer at %s belongs to another user", link_.path);
+        return -1;
+    }
+    int ring_fd = make_ring(&link_);
+    if (ring_fd < 0) {
+        snprintf(why, JOIN_WHY_BYTES, "no shared memory for a buffer of %zu KiB: %s (a smaller --buffer may fit)",
+                 link_.ring_bytes / 1024, strerror(-ring_fd));
+        return -1;
+    }
+    ev_clock_def before = capture_clock();
+    int result = shake_hands(&link_, ring_fd, timeout_ms, !from_child, why);
+    close(ring_fd);
+    if (result != 0)
+        return result;
+    int error = start_watcher();
+    if (error != 0) {
+        snprintf(why, JOIN_WHY_BYTES, "cannot start a thread: %s", strerror(-error));
+        return -1;
+    }
+    ev_clock_def after = capture_clock();
+    capture_start(link_.ring, link_.drop, link_.c_calls, link_.blocks, from_child);
+    capture_define_clock(&before, true);
+    capture_define_clock(&after, true);
+    return 0;
+}
+
+static int prepare(char why[JOIN_WHY_BYTES])
+{
+    const char *sentence = "";
+    if (capture_prepare(&sentence) != 0) {
+        snprintf(why, JOIN_WHY_BYTES, "%s", sentence);
+        return -1;
+    }
+    if (!once.prepared) {
+        once.detach_job = rb_postponed_job_preregister(0, detach_now, NULL);
+        pthread_atfork(NULL, NULL, after_fork_in_child);
+        once.prepared = true;
+    }
+    frames_verify();
+    return 0;
+}
+
+int join_session(const char *socket_path, uint64_t slot_count, bool drop, bool c_calls, bool blocks,
+                 char why[JOIN_WHY_BYTES])
+{
+    detach_now(NULL); /* a visualizer that left since, if the postponed job has not run yet */
+    if (link_.fd >= 0 || link_.is_busy || join_is_on()) {
+        snprintf(why, JOIN_WHY_BYTES, "this process is traced already");
+        return -1;
+    }
+    if (strlen(socket_path) >= sizeof link_.path) {
+        snprintf(why, JOIN_WHY_BYTES, "the session's path %s is too long for a socket", socket_path);
+        return -1;
+    }
+    if (prepare(why) != 0)
+        return -1;
+    memset(link_.path, 0, sizeof link_.path);
+    memcpy(link_.path, socket_path, strlen(socket_path));
+    link_.slot_count = slot_count;
+    link_.drop = drop;
+    link_.c_calls = c_calls;
+    link_.blocks = blocks;
+    int fd = connect_to(link_.path, 2000);
+    if (fd < 0) {
+        snprintf(why, JOIN_WHY_BYTES, "no session at %s: %s", socket_path, strerror(-fd));
+        return -1;
+    }
+    link_.fd = fd;
+    link_.fd_inode = inode_of(fd);
+    rb_update_max_fd(fd);
+    link_.is_busy = true;
+    int result = link_up(ANSWER_MS, false, why);
+    link_.is_busy = false;
+    if (result != 0)
+        link_close();
+    return result;
+}
+
+bool join_in_child(void)
+{
+    char why[JOIN_WHY_BYTES];
+    link_.is_busy = true;
+    int result = link_up(ANSWER_CHILD_MS, true, why);
+    link_.is_busy = false;
+    if (result != 0) /* the child runs on untraced; nobody asked it to say so */
+        link_close();
+    return result == 0;
+}
+
+bool join_memory_works(void)
+{
+    int fd = shared_memory(ring_bytes(RING_SLOTS_MIN));
+    if (fd >= 0)
+        close(fd);
+    return fd >= 0;
+}
+
+bool join_is_on(void) { return atomic_load(&capture.mode) != CAPTURE_OFF; }
+
+static void say_goodbye(int wait_ms)
+{
+    if (!fd_is_ours(link_.fd, link_.fd_inode) || send_message(link_.fd, HS_BYE, 0, -1) != 0)
+        return;
+    uint64_t deadline = clock_ns(CLOCK_MONOTONIC) + (uint64_t)wait_ms * 1000000u;
+    answer_wait wait = {.fd = link_.fd};
+    do
+        wait_until(&wait, deadline, true);
+    while (wait.result == 0 && wait.message.type != HS_DONE); /* an interrupt ends the wait: Ctrl-C must work */
+}
+
+bool join_leave(int wait_ms)
+{
+    if (link_.is_busy)
+        return false;
+    uint32_t mode = atomic_load(&capture.mode);
+    if (mode == CAPTURE_ON) {
+        ev_clock_def now = capture_clock();
+        capture_define_clock(&now, true);
+        mode = atomic_load(&capture.mode); /* it may have gone while the ring was full */
+    }
+    bool was_on = mode == CAPTURE_ON;
+    capture_stop();
+    if (was_on) {
+        atomic_store_explicit(&link_.ring->closed, 1, memory_order_release);
+        link_.is_busy = true;
+        stop_watcher();
+        say_goodbye(wait_ms);
+        link_.is_busy = false;
+    }
+    link_close();
+    return was_on;
+}

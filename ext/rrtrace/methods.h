@@ -1,0 +1,50 @@
+/* methods.h - (defined class, method id) -> method number, and the names.
+ * For:     capture.c (every CALL), frames.c (frames that were open before).
+ * Idea:    a direct-mapped front cache answers nearly every CALL; behind it a table keyed by content (name, kind, file,
+ *          line) gives dense numbers, and sends the DEFINE when a number is new.
+ * Memory:  the front cache is fixed. One T_DATA marks and pins the classes that sit in it, so an address in it can not
+ *          come to mean another class; overwritten, they may die. The table is malloc'ed, some 100 bytes a method.
+ * Threads: GVL held. Nothing here runs user code, allocates a Ruby object or raises.
+ */
+#ifndef RRTRACE_EXT_METHODS_H
+#define RRTRACE_EXT_METHODS_H
+
+#include "vm.h"
+#include "wire/event.h"
+
+#include <stdbool.h>
+
+#define METHODS_CACHE_BITS 12
+#define METHODS_CACHE_SIZE (1u << METHODS_CACHE_BITS)
+
+typedef struct methods_entry {
+    VALUE klass; /* pinned; 0: empty */
+    ID id;       /* as CRuby gives it; complemented while the class's name may still change */
+    VALUE iseq;  /* compared only: the same method defined anew has another; 0 for C methods */
+    uint32_t number;
+    uint32_t kind;
+} methods_entry;
+
+extern methods_entry methods_cache[METHODS_CACHE_SIZE];
+
+static inline methods_entry *methods_slot(VALUE klass, ID id)
+{
+    /* Fibonacci hashing. Classes are 8-byte aligned; ids differ from bit 4 up. */
+    uint64_t mixed = ((uint64_t)klass ^ ((uint64_t)id << 17)) * UINT64_C(0x9E3779B97F4A7C15);
+    return &methods_cache[mixed >> (64 - METHODS_CACHE_BITS)];
+}
+
+void methods_prepare(void); /* once a process, GVL held: the T_DATA */
+void methods_reset(void);   /* numbers start anew: a new ring */
+
+/* The slow path: a number, or 0 when it could not be defined now (dropped, detached, no memory). kind: EV_METHOD_…
+ * klass and id as CRuby gives them, 0 when there is none (blocks at top level). arg gives path and line. */
+uint32_t methods_find(rb_trace_arg_t *arg, VALUE klass, ID id, VALUE iseq, uint32_t kind);
+
+/* True for Thread#name=, whose effect the reader must hear of. */
+bool methods_is_thread_name(VALUE klass, ID id);
+
+/* A string's number; its DEFINE is sent when it is new. 0 when it could not be. */
+uint32_t methods_string(const char *bytes, size_t count);
+
+#endif

@@ -1,0 +1,142 @@
+/* rrtrace.c - what Ruby sees: the module functions of Rrtrace::Native, private to the library.
+ * Idea:    arguments are checked where a wrong one would crash; everything else is lib/'s work. rb_raise comes last.
+ * Threads: GVL held.
+ */
+#include "capture.h"
+#include "frames.h"
+#include "join.h"
+#include "methods.h"
+#include "session.h"
+
+#include <stdlib.h>
+
+static VALUE error_class;
+
+static VALUE native_open_session(VALUE self, VALUE visualizer, VALUE args)
+{
+    (void)self;
+    const char *program = StringValueCStr(visualizer);
+    Check_Type(args, T_ARRAY);
+    long count = RARRAY_LEN(args);
+    for (long i = 0; i < count; i++) { /* what may raise comes before what must be freed */
+        VALUE arg = RARRAY_AREF(args, i);
+        Check_Type(arg, T_STRING);
+        StringValueCStr(arg);
+    }
+    char **list = calloc((size_t)count + 1, sizeof *list);
+    if (!list)
+        rb_raise(error_class, "no memory to start the visualizer");
+    for (long i = 0; i < count; i++)
+        list[i] = RSTRING_PTR(RARRAY_AREF(args, i));
+    char path[128], why[512] = "";
+    int result = session_open(program, list, (size_t)count, path, sizeof path, why, sizeof why);
+    free(list);
+    RB_GC_GUARD(args);
+    RB_GC_GUARD(visualizer);
+    if (result != 0)
+        rb_raise(error_class, "%s", why);
+    return rb_str_new_cstr(path);
+}
+
+static VALUE native_join(VALUE self, VALUE path, VALUE buffer_slots, VALUE drop, VALUE c_calls, VALUE blocks)
+{
+    (void)self;
+    const char *socket_path = StringValueCStr(path);
+    unsigned long long slots = NUM2ULL(buffer_slots);
+    char why[JOIN_WHY_BYTES] = "";
+    if (!ring_slots_ok(slots))
+        rb_raise(error_class, "a buffer of %llu slots: a power of two from %llu to %llu is needed", slots,
+                 (unsigned long long)RING_SLOTS_MIN, (unsigned long long)RING_SLOTS_MAX);
+    int result;
+    while ((result = join_session(socket_path, slots, RTEST(drop), RTEST(c_calls), RTEST(blocks), why)) == -2)
+        rb_thread_check_ints(); /* raises what interrupted us; if nothing did, try again */
+    RB_GC_GUARD(path);
+    if (result != 0)
+        rb_raise(error_class, "%s", why);
+    return Qtrue;
+}
+
+static VALUE native_leave(VALUE self, VALUE wait_ms)
+{
+    (void)self;
+    return join_leave(NUM2INT(wait_ms)) ? Qtrue : Qfalse;
+}
+
+static VALUE native_joined_p(VALUE self)
+{
+    (void)self;
+    return join_is_on() ? Qtrue : Qfalse;
+}
+
+static uint32_t string_number(VALUE words)
+{
+    StringValue(words);
+    if (atomic_load(&capture.mode) != CAPTURE_ON)
+        return 0;
+    uint32_t number = methods_string(RSTRING_PTR(words), (size_t)RSTRING_LEN(words));
+    RB_GC_GUARD(words);
+    return number;
+}
+
+/* A span's end names its string again, so the id that Ruby keeps holds both. */
+static VALUE native_span_begin(VALUE self, VALUE words)
+{
+    (void)self;
+    uint32_t number = string_number(words);
+    if (number == 0)
+        return INT2FIX(0);
+    uint32_t id = ++capture.span_count;
+    capture_note(EV_SPAN_BEGIN, number, id);
+    return ULL2NUM((unsigned long long)number << 32 | id);
+}
+
+static VALUE native_span_end(VALUE self, VALUE span)
+{
+    (void)self;
+    unsigned long long both = NUM2ULL(span);
+    if (both != 0)
+        capture_note(EV_SPAN_END, (uint32_t)(both >> 32), (uint32_t)both);
+    return Qnil;
+}
+
+static VALUE native_mark(VALUE self, VALUE words)
+{
+    (void)self;
+    uint32_t number = string_number(words);
+    if (number != 0)
+        capture_note(EV_MARK, number, 0);
+    return Qnil;
+}
+
+static VALUE native_facts(VALUE self)
+{
+    (void)self;
+    static const char *const clocks[] = {"unknown", "CLOCK_MONOTONIC", "TSC", "CNTVCT"};
+    uint32_t source = clock_source_detect();
+    frames_verify();
+    VALUE facts = rb_hash_new();
+    rb_hash_aset(facts, ID2SYM(rb_intern("positions_verified")), frames_known.positions_ok ? Qtrue : Qfalse);
+    rb_hash_aset(facts, ID2SYM(rb_intern("frames_verified")), frames_known.frames_ok ? Qtrue : Qfalse);
+    rb_hash_aset(facts, ID2SYM(rb_intern("frame_bytes")), SIZET2NUM(frames_known.frame_bytes));
+    rb_hash_aset(facts, ID2SYM(rb_intern("clock")), rb_str_new_cstr(clocks[source < 4 ? source : 0]));
+    rb_hash_aset(facts, ID2SYM(rb_intern("shared_memory")), join_memory_works() ? Qtrue : Qfalse);
+    return facts;
+}
+
+RUBY_FUNC_EXPORTED void Init_rrtrace(void);
+
+void Init_rrtrace(void)
+{
+    VALUE top = rb_define_module("Rrtrace");
+    error_class = rb_define_class_under(top, "Error", rb_eStandardError);
+    rb_gc_register_address(&error_class);
+    VALUE native = rb_define_module_under(top, "Native");
+    rb_define_module_function(native, "open_session", native_open_session, 2);
+    rb_define_module_function(native, "join", native_join, 5);
+    rb_define_module_function(native, "leave", native_leave, 1);
+    rb_define_module_function(native, "joined?", native_joined_p, 0);
+    rb_define_module_function(native, "span_begin", native_span_begin, 1);
+    rb_define_module_function(native, "span_end", native_span_end, 1);
+    rb_define_module_function(native, "mark", native_mark, 1);
+    rb_define_module_function(native, "facts", native_facts, 0);
+}

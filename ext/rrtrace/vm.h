@@ -1,0 +1,57 @@
+/* vm.h - what the tracer knows of CRuby's private memory: all of it, in one place.
+ * For:     capture.c (the hook's argument), frames.c (the control frames), methods.c.
+ * Idea:    a raw-argument hook gets a pointer to a private struct whose first members have not changed from 3.3 to 4.0.
+ *          frames_verify checks at run time that they are what is written here; nobody reads them before it said yes.
+ * Memory:  none; these are views of memory that belongs to the VM.
+ * Threads: GVL held.
+ */
+#ifndef RRTRACE_EXT_VM_H
+#define RRTRACE_EXT_VM_H
+
+#include <ruby.h>
+#include <ruby/debug.h>
+#include <stdint.h>
+
+/* vm_core.h: struct rb_control_frame_struct, its first members. A frame has 7 words or 8; the size is measured. */
+typedef struct vm_frame {
+    const VALUE *pc;
+    VALUE *sp;
+    VALUE iseq; /* 0 in C frames */
+    VALUE self;
+    const VALUE *ep; /* ep[0]: the frame's type and flags */
+} vm_frame;
+
+/* vm_core.h: struct rb_execution_context_struct, its first members. One a fiber. */
+typedef struct vm_context {
+    VALUE *stack;
+    size_t stack_words;
+    const vm_frame *frame;
+} vm_context;
+
+/* vm_core.h: struct rb_trace_arg_struct, its first members. id and klass of Ruby methods are filled in by
+ * rb_tracearg_defined_class. */
+typedef struct vm_arg {
+    rb_event_flag_t event;
+    const vm_context *ec;
+    const vm_frame *frame;
+    VALUE self;
+    ID id;
+    ID called_id;
+    VALUE klass;
+    VALUE data;
+} vm_arg;
+
+/* The rest of the argument (klass_solved, line, path) is some 16 bytes; a copy of an argument takes this many. */
+#define VM_ARG_COPY_BYTES 96
+
+/* ep[0]: VM_FRAME_MAGIC_… and VM_FRAME_FLAG_BMETHOD. */
+#define VM_TYPE_MASK 0x7fff0001u
+#define VM_TYPE_METHOD 0x11110001u
+#define VM_TYPE_BLOCK 0x22220001u
+#define VM_TYPE_CFUNC 0x55550001u
+#define VM_FLAG_BMETHOD 0x0040u
+
+static inline uint32_t vm_frame_type(const vm_frame *frame) { return (uint32_t)frame->ep[0] & VM_TYPE_MASK; }
+static inline uint32_t vm_position(const vm_frame *frame) { return (uint32_t)(uintptr_t)frame; }
+
+#endif
