@@ -1,15 +1,20 @@
 /* history/history.h - every span of the session, in rows, with summaries: "what is in [t0, t1) at n pixels?"
  * For:     the pipeline (appends), view/ (queries each frame), report/ (walks).
  * Idea:    a row is one depth of one track: an append-only column of spans that do not overlap, and over it an implicit
- *          16-ary tree whose nodes sum 16 children. A query walks down only where a node is wider than the asked
- *          resolution, so its cost depends on the pixels, not on the spans below.
+ *          tree whose lowest nodes sum 16 spans and whose others sum 4 nodes. A query walks down only where a node is wider
+ *          than the asked resolution, so its cost depends on the pixels, not on the spans below.
  *
- *     level 2                 [      node      ] …            busy time, longest span, dominant value, count
- *     level 1     [ node ][ node ] … 16                        of the children
+ *     level 2                 [      node      ] …            busy time, longest span, dominant value
+ *     level 1     [ node ][ node ] … 4                          of the children
  *     spans       ||||||||||||||||                             begin, duration, value
+ *
+ *          A fan-out of 4 rather than 16 above the first level costs 6 % of memory more, and keeps a query within four or so
+ *          nodes a pixel where it would otherwise be between one and sixteen, by chance of the zoom.
  * Use:     history_new; history_append for each run of spans; history_rows; history_query; history_delete.
- * Memory:  at most budget_bytes: when it is used up, the oldest spans of the session go first, chunk by chunk, and their
- *          summary nodes stay (history_query then answers with merged nodes where the detail is gone).
+ * Memory:  at most budget_bytes, all told: when it is used up, the oldest spans of the session go first, chunk by chunk, and
+ *          their summary nodes stay (history_query then answers with merged nodes where the detail is gone). Once summaries
+ *          take more than their share, the oldest low levels of them go in turn, so that older means coarser, never gone.
+ *          About 15 bytes a span; 12 more where spans or the pauses between them take more than four seconds.
  * Threads: one at a time: the session's model lock (app/) is held by whoever calls.
  * Units:   CLOCK_MONOTONIC ns.
  * Source:  DESIGN §5; the tree is a B-tree-like implicit aggregation as in mipmaps.
@@ -23,11 +28,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define HISTORY_FANOUT 16u
-
 typedef struct history history;
 
-/* One answer of a query: a single span (span_count == 1) or several that lie closer than the resolution. */
+/* One answer of a query: a single span (span_count == 1) or several that follow one another. */
 typedef struct history_node {
     uint64_t begin_ns, end_ns; /* of the first and last span in it */
     uint64_t busy_ns;          /* sum of the spans' durations, exact */
@@ -40,12 +43,12 @@ typedef struct history_node {
 enum {
     HISTORY_UNWOUND = 1,       /* single span: closed otherwise than by its return */
     HISTORY_OPEN_AT_START = 2, /* single span: open before tracing began */
-    HISTORY_EVICTED = 4,       /* the spans below are no longer in memory */
+    HISTORY_EVICTED = 4,       /* some of the spans below are no longer in memory (record/ may still have them) */
 };
 
 typedef struct history_stats {
     uint64_t span_count;    /* ever appended */
-    uint64_t evicted_count; /* spans whose detail is gone */
+    uint64_t evicted_count; /* spans whose detail is gone, or that were never taken in (memory, insane depth) */
     uint64_t evicted_end_ns; /* detail older than this may be missing; 0: none is */
     size_t used_bytes, budget_bytes;
     uint32_t row_count;
@@ -58,16 +61,26 @@ void history_delete(history *h); /* NULL is fine */
 
 /* Append spans of one track: any depths mixed; within a depth in time order and not overlapping (a begin before the
  * row's last end is moved up to it, a span that would be negative becomes empty). track: any number below 2^32 - 1,
- * dense. 0 or -ENOMEM, when the spans that did not fit are counted as evicted. */
+ * dense. Depths of 2^20 and more are counted as evicted. 0 or -ENOMEM, when the spans that did not fit are counted as
+ * evicted, too. Amortised O(1) a span. */
 int history_append(history *h, uint32_t track, const sim_span *spans, size_t span_count);
 
 /* Rows of a track: depths [0, n). */
 uint32_t history_rows(const history *h, uint32_t track);
 
-/* What of the row lies in [begin_ns, end_ns), at a resolution (ns, at least 1): nodes in time order, not overlapping,
- * adjacent ones closer than resolution_ns merged when either is shorter than it. Spans longer than resolution_ns come out
- * single. Writes at most max nodes and returns how many; a return of max means that there may be more (ask again from
- * the last node's end). Spans that only touch the window's border are left out. */
+/* What of the row lies in [begin_ns, end_ns), at a resolution (ns, at least 1): nodes in time order, not overlapping, each
+ * the exact sum of spans that follow one another. Together they are all spans with begin < end_ns and end > begin_ns, whole.
+ *
+ *     spans    |--------| |-| ||| |          |-|   |-------|
+ *     answer   [ single ] [ merged]       [single] [ single]       resolution  |<----->|
+ *
+ * Spans longer than resolution_ns come out single. Shorter ones are merged as long as the whole node, pauses included, is
+ * not longer than resolution_ns; so two neighbours together always are longer, and there are at most two nodes a pixel
+ * and a few more. Where detail is gone (HISTORY_EVICTED) nodes may be longer, and the first and last may hold spans
+ * outside the window.
+ * Writes at most max nodes and returns how many; a return of max means that there may be more: ask again from the last
+ * node's end (empty spans exactly there are then left out). Looks at about four nodes a pixel where spans are dense, at most
+ * 4 * levels + 16 where they are not, whatever number lies below. */
 size_t history_query(const history *h, uint32_t track, uint32_t depth, uint64_t begin_ns, uint64_t end_ns,
                      uint64_t resolution_ns, history_node *out, size_t max);
 

@@ -1,0 +1,242 @@
+#include "history/store.h"
+
+#include "base/mem.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* Stands in for pages that no span has needed yet: its rows are full, so an append goes the slow way. Never written. */
+static row no_rows[STORE_ROWS_PER_PAGE];
+
+int history_new(history **out, size_t budget_bytes)
+{
+    *out = NULL;
+    if (budget_bytes < HISTORY_BUDGET_MIN)
+        return -EINVAL;
+    history *h = mem_zalloc(1, sizeof *h);
+    if (!h)
+        return -ENOMEM;
+    h->budget_bytes = budget_bytes;
+    h->side_bytes = sizeof *h;
+    /* Few mallocs, and little asked for too much: a 64th of the budget, at most two huge pages of 2 MiB. */
+    size_t region = budget_bytes / 64 / BLOCKS_SLAB_BYTES * BLOCKS_SLAB_BYTES, most = (size_t)4 << 20;
+    region = region < BLOCKS_SLAB_BYTES ? BLOCKS_SLAB_BYTES : region > most ? most : region;
+    blocks_init(&h->blocks, budget_bytes - budget_bytes / 16 - h->side_bytes, region);
+    *out = h;
+    return 0;
+}
+
+void history_delete(history *h)
+{
+    if (!h)
+        return;
+    /* What lies in blocks goes with them; side arrays are those of tracks, heaps, pages and lists of chunks. */
+    for (uint32_t i = 0; i < h->track_limit; i++) {
+        track_rows *t = h->tracks[i];
+        if (!t)
+            continue;
+        for (uint32_t page = 0; page < t->page_count; page++) {
+            uint32_t rows = t->row_limit < STORE_ROWS_PER_PAGE ? t->row_limit : STORE_ROWS_PER_PAGE;
+            for (uint32_t j = 0; t->pages[page] != no_rows && j < rows; j++)
+                row_release(h, &t->pages[page][j]);
+        }
+        array_release(h, t->pages, t->pages_bytes);
+    }
+    array_release(h, h->tracks, h->tracks_bytes);
+    for (unsigned level = 0; level < STORE_LEVELS_MAX; level++)
+        array_release(h, h->heaps[level].entries, h->heaps[level].bytes);
+    blocks_free(&h->blocks);
+    mem_free(h);
+}
+
+static track_rows *track_at(const history *h, uint32_t number) { return number < h->track_limit ? h->tracks[number] : NULL; }
+
+row *history_row(const history *h, uint32_t track_number, uint32_t depth)
+{
+    const track_rows *t = track_at(h, track_number);
+    return t && depth < t->row_limit ? &t->pages[depth / STORE_ROWS_PER_PAGE][depth % STORE_ROWS_PER_PAGE] : NULL;
+}
+
+static track_rows *track_make(history *h, uint32_t number)
+{
+    store_reserve(h);
+    if (number >= h->track_limit) {
+        size_t bytes = h->tracks_bytes;
+        track_rows **grown = array_grow(h, h->tracks, &bytes, ((size_t)number + 1) * sizeof *grown);
+        if (!grown)
+            return NULL;
+        size_t limit = bytes / sizeof *grown;
+        memset(grown + h->track_limit, 0, (limit - h->track_limit) * sizeof *grown);
+        h->tracks = grown;
+        h->tracks_bytes = bytes;
+        h->track_limit = (uint32_t)(limit < UINT32_MAX ? limit : UINT32_MAX);
+    }
+    track_rows *t = blocks_take(&h->blocks, 0);
+    if (t)
+        *t = (track_rows){.begin_ns = UINT64_MAX};
+    h->tracks[number] = t;
+    return t;
+}
+
+_Static_assert(sizeof(track_rows) <= 48, "the smallest piece");
+
+/* Pages up to that of depth; those between are no_rows. */
+static int pages_extend(history *h, track_rows *t, uint32_t page_count)
+{
+    size_t bytes = t->pages_bytes;
+    row **grown = array_grow(h, t->pages, &bytes, page_count * sizeof *grown);
+    if (!grown)
+        return -ENOMEM;
+    t->pages = grown;
+    t->pages_bytes = (uint32_t)bytes; /* at most 8 bytes for each of 2^20 / 48 pages, and half as much again */
+    while (t->page_count < page_count)
+        t->pages[t->page_count++] = no_rows;
+    return 0;
+}
+
+/* The first page grows through the block classes, as most tracks are shallow. */
+static int first_page_grow(history *h, track_rows *t, uint32_t depth)
+{
+    unsigned class = 1, old_class = 1;
+    while (class < BLOCKS_WHOLE && blocks_class_bytes(class) < ((size_t)depth + 1) * sizeof(row))
+        class ++;
+    row *fresh = blocks_take(&h->blocks, class);
+    if (!fresh)
+        return -ENOMEM;
+    memset(fresh, 0, blocks_class_bytes(class));
+    row *old = t->pages[0];
+    if (old != no_rows) {
+        while (blocks_class_bytes(old_class) < t->row_limit * sizeof(row))
+            old_class++;
+        memcpy(fresh, old, t->row_limit * sizeof(row));
+        blocks_give(&h->blocks, old, old_class);
+    }
+    t->pages[0] = fresh;
+    t->row_limit = (uint32_t)(blocks_class_bytes(class) / sizeof(row));
+    return 0;
+}
+
+/* The row, made if it is new; NULL: no memory. */
+static row *row_make(history *h, track_rows *t, uint32_t depth)
+{
+    store_reserve(h);
+    uint32_t page = depth / STORE_ROWS_PER_PAGE;
+    if (page >= t->page_count && pages_extend(h, t, page + 1) != 0)
+        return NULL;
+    bool first_is_small = t->row_limit < STORE_ROWS_PER_PAGE && (page > 0 || depth >= t->row_limit);
+    if (first_is_small && first_page_grow(h, t, depth) != 0)
+        return NULL;
+    if (t->row_limit >= STORE_ROWS_PER_PAGE)
+        t->row_limit = t->page_count * STORE_ROWS_PER_PAGE;
+    if (t->pages[page] == no_rows) {
+        row *fresh = blocks_take(&h->blocks, BLOCKS_WHOLE);
+        if (!fresh)
+            return NULL;
+        memset(fresh, 0, BLOCKS_WHOLE_BYTES);
+        t->pages[page] = fresh;
+    }
+    return &t->pages[page][depth % STORE_ROWS_PER_PAGE];
+}
+
+static uint32_t flags_of(const sim_span *s)
+{
+    return (s->closed != SIM_CLOSED_RETURN ? HISTORY_UNWOUND : 0u) | (s->open_at_start ? HISTORY_OPEN_AT_START : 0u);
+}
+
+static void extend(track_rows *t, uint64_t begin_ns, uint64_t end_ns)
+{
+    t->begin_ns = begin_ns < t->begin_ns ? begin_ns : t->begin_ns;
+    t->end_ns = end_ns > t->end_ns ? end_ns : t->end_ns;
+}
+
+/* A span that needs a row, a block or more bits. 0 or -ENOMEM: it is left out. */
+static int append_slow(history *h, track_rows *t, uint32_t number, const sim_span *s)
+{
+    row *r = row_make(h, t, s->depth);
+    if (!r)
+        return -ENOMEM;
+    bool is_new = !r->group;
+    uint64_t begin_ns = s->begin_ns > r->last_end_ns ? s->begin_ns : r->last_end_ns;
+    uint64_t end_ns = s->end_ns > begin_ns ? s->end_ns : begin_ns;
+    int error = row_append(h, r, number, s->depth, begin_ns, end_ns, s->value, flags_of(s));
+    if (is_new && r->group)
+        h->row_count++;
+    if (error)
+        return error;
+    if (t->row_count <= s->depth)
+        t->row_count = s->depth + 1;
+    extend(t, begin_ns, end_ns);
+    return 0;
+}
+
+int history_append(history *h, uint32_t track_number, const sim_span *spans, size_t span_count)
+{
+    h->span_count += span_count;
+    track_rows *t = track_at(h, track_number);
+    if (!t && span_count) {
+        t = track_number == SIM_TRACK_NONE ? NULL : track_make(h, track_number);
+        if (!t) {
+            h->evicted_count += span_count;
+            return -ENOMEM;
+        }
+    }
+    int error = 0;
+    uint64_t first_ns = UINT64_MAX, last_ns = 0;
+    for (size_t i = 0; i < span_count; i++) {
+        const sim_span *s = &spans[i];
+        if (s->depth < t->row_limit) {
+            row *r = &t->pages[s->depth / STORE_ROWS_PER_PAGE][s->depth % STORE_ROWS_PER_PAGE];
+            uint64_t begin_ns = s->begin_ns > r->last_end_ns ? s->begin_ns : r->last_end_ns;
+            uint64_t end_ns = s->end_ns > begin_ns ? s->end_ns : begin_ns;
+            uint64_t offset = begin_ns - r->base_ns, duration = end_ns - begin_ns;
+            uint32_t *next = r->next;
+            if (next != r->stop && ((offset | duration) >> 32 | s->value >> STORE_VALUE_BITS) == 0) {
+                size_t lanes = (size_t)(r->stop - r->group);
+                next[0] = (uint32_t)offset;
+                next[lanes] = (uint32_t)duration;
+                next[2 * lanes] = s->value << 2 | flags_of(s);
+                r->next = next + 1;
+                r->last_end_ns = end_ns;
+                first_ns = begin_ns < first_ns ? begin_ns : first_ns;
+                last_ns = end_ns > last_ns ? end_ns : last_ns;
+                continue;
+            }
+        }
+        bool is_insane = s->depth >= STORE_ROWS_MAX;
+        if (is_insane || append_slow(h, t, track_number, s) != 0) {
+            h->evicted_count++;
+            error = is_insane ? error : -ENOMEM;
+        }
+    }
+    if (first_ns <= last_ns)
+        extend(t, first_ns, last_ns);
+    return error;
+}
+
+uint32_t history_rows(const history *h, uint32_t track_number)
+{
+    const track_rows *t = track_at(h, track_number);
+    return t ? t->row_count : 0;
+}
+
+bool history_extent(const history *h, uint32_t track_number, uint64_t *begin_ns, uint64_t *end_ns)
+{
+    const track_rows *t = track_at(h, track_number);
+    if (!t || t->begin_ns > t->end_ns)
+        return false;
+    *begin_ns = t->begin_ns;
+    *end_ns = t->end_ns;
+    return true;
+}
+
+history_stats history_stats_of(const history *h)
+{
+    return (history_stats){
+        .span_count = h->span_count,
+        .evicted_count = h->evicted_count,
+        .evicted_end_ns = h->evicted_end_ns,
+        .used_bytes = h->blocks.taken_bytes + h->side_bytes,
+        .budget_bytes = h->budget_bytes,
+        .row_count = h->row_count,
+    };
+}

@@ -1,0 +1,161 @@
+#include "history/store.h"
+
+#define CANDIDATES 4u
+
+/* Spans and nodes of one row come in time order; neighbours that fit into resolution_ns together become one answer. */
+typedef struct walk {
+    const row *row;
+    uint64_t begin_ns, end_ns, resolution_ns, visited;
+    history_node *out;
+    size_t count, max;
+    history_node open;  /* the answer being merged; span_count 0: none */
+    /* Its values with their times, the greatest CANDIDATES or so: a new one takes the least one's place. */
+    uint32_t values[CANDIDATES];
+    uint64_t times[CANDIDATES];
+} walk;
+
+static void open_value(walk *w, uint32_t value, uint64_t time)
+{
+    uint32_t least = 0;
+    for (uint32_t i = 0; i < CANDIDATES; i++) {
+        if (w->times[i] && w->values[i] == value) {
+            w->times[i] += time;
+            return;
+        }
+        least = w->times[i] < w->times[least] ? i : least;
+    }
+    if (time > w->times[least]) {
+        w->values[least] = value;
+        w->times[least] = time;
+    }
+}
+
+/* The open answer is complete; false: there is no room for another. */
+static bool close_open(walk *w)
+{
+    if (w->open.span_count == 0)
+        return true;
+    uint32_t best = 0;
+    for (uint32_t i = 1; i < CANDIDATES; i++)
+        best = w->times[i] > w->times[best] ? i : best;
+    if (w->times[best])
+        w->open.value = w->values[best];
+    w->out[w->count++] = w->open;
+    w->open.span_count = 0;
+    return w->count < w->max;
+}
+
+static bool take(walk *w, const history_node *piece, uint64_t value_ns)
+{
+    history_node *open = &w->open;
+    if (open->span_count && piece->end_ns - open->begin_ns <= w->resolution_ns) {
+        open->end_ns = piece->end_ns;
+        open->busy_ns += piece->busy_ns;
+        open->longest_ns = piece->longest_ns > open->longest_ns ? piece->longest_ns : open->longest_ns;
+        open->span_count += piece->span_count;
+        open->flags = (open->flags | piece->flags) & HISTORY_EVICTED;
+        open_value(w, piece->value, value_ns);
+        return true;
+    }
+    if (!close_open(w))
+        return false;
+    *open = *piece;
+    w->values[0] = piece->value;
+    w->times[0] = value_ns;
+    for (uint32_t i = 1; i < CANDIDATES; i++)
+        w->times[i] = 0;
+    return true;
+}
+
+static bool take_node(walk *w, const node *n, unsigned level, uint64_t slot)
+{
+    uint64_t spans = row_spans_per_item(level);
+    history_node piece = {
+        .begin_ns = n->begin_ns, .end_ns = n->end_ns, .busy_ns = n->busy_ns, .longest_ns = n->longest_ns,
+        .span_count = spans, .value = n->value,
+        .flags = slot * spans < row_live_from(w->row, 0) ? HISTORY_EVICTED : 0u,
+    };
+    return take(w, &piece, n->value_ns);
+}
+
+static bool walk_spans(walk *w, uint64_t from, uint64_t to)
+{
+    while (from < to) {
+        row_spans spans = row_spans_at(w->row, from);
+        for (uint32_t i = spans.first; i < spans.end; i++) {
+            history_node piece = {.begin_ns = row_spans_begin(&spans, i), .span_count = 1};
+            piece.busy_ns = piece.longest_ns = row_spans_duration(&spans, i);
+            piece.end_ns = piece.begin_ns + piece.busy_ns;
+            w->visited++;
+            if (piece.begin_ns >= w->end_ns)
+                return false;
+            if (piece.end_ns <= w->begin_ns)
+                continue;
+            piece.value = row_spans_value(&spans, i);
+            piece.flags = row_spans_flags(&spans, i);
+            if (!take(w, &piece, piece.busy_ns))
+                return false;
+        }
+        from += spans.end - spans.first;
+    }
+    return true;
+}
+
+/* Items [from, to) of a level; false: enough. A node goes out as it is when it lies inside the window and is not wider than
+ * the resolution, or when what is below is gone; otherwise its children are looked at. The window's ends are compared
+ * strictly, so that empty spans on them are told apart further down; at most one node a level straddles each end. */
+static bool walk_items(walk *w, unsigned level, uint64_t from, uint64_t to)
+{
+    if (level == 0)
+        return walk_spans(w, from, to);
+    uint32_t group = column_group_slots(level - 1);
+    const column *c = &w->row->columns[level];
+    uint64_t below_live_from = row_live_from(w->row, level - 1);
+    for (uint64_t slot = from; slot < to; slot++) {
+        const node *n = column_node(c, level, slot);
+        w->visited++;
+        if (n->begin_ns >= w->end_ns)
+            return false;
+        if (n->end_ns <= w->begin_ns)
+            continue;
+        bool is_inside = n->begin_ns > w->begin_ns && n->end_ns < w->end_ns;
+        bool is_narrow = is_inside && n->end_ns - n->begin_ns <= w->resolution_ns;
+        bool is_bottom = slot * group < below_live_from;
+        bool go_on = is_narrow || is_bottom ? take_node(w, n, level, slot)
+                                            : walk_items(w, level - 1, slot * group, (slot + 1) * group);
+        if (!go_on)
+            return false;
+    }
+    return true;
+}
+
+size_t history_query_counted(const history *h, uint32_t track, uint32_t depth, uint64_t begin_ns, uint64_t end_ns,
+                             uint64_t resolution_ns, history_node *out, size_t max, uint64_t *visited)
+{
+    const row *r = history_row(h, track, depth);
+    *visited = 0;
+    if (!r || !r->group || begin_ns >= end_ns || max == 0)
+        return 0;
+    walk w = {.row = r, .begin_ns = begin_ns, .end_ns = end_ns, .resolution_ns = resolution_ns ? resolution_ns : 1,
+              .out = out, .max = max};
+    /* Left to right: the top level's nodes, then at each level below the items that have no node above them yet. */
+    unsigned level = row_level_count(r) - 1;
+    uint64_t from = 0;
+    for (;; level--) {
+        uint64_t to = row_item_count(r, level);
+        if (!walk_items(&w, level, from, to) || level == 0)
+            break;
+        from = to * column_group_slots(level - 1);
+    }
+    if (w.count < max)
+        (void)close_open(&w);
+    *visited = w.visited;
+    return w.count;
+}
+
+size_t history_query(const history *h, uint32_t track, uint32_t depth, uint64_t begin_ns, uint64_t end_ns,
+                     uint64_t resolution_ns, history_node *out, size_t max)
+{
+    uint64_t visited;
+    return history_query_counted(h, track, depth, begin_ns, end_ns, resolution_ns, out, max, &visited);
+}
