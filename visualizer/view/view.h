@@ -4,7 +4,7 @@
  *          pixel's resolution, so a frame costs the same however long the trace is.
  *
  *            y depth                                 1 scene    from above and the side, newest at the right front
- *            |   z lanes (main thread in front)      2 flame    time × depth, straight from the front; lanes stacked
+ *            |   z lanes (main thread at the back)    2 flame    time × depth, straight from the front; lanes stacked
  *            |  /                                    3 threads  time × thread, straight from above; GVL states
  *            | /______ x time, now at the right
  * Use:     view_new; view_atlas → gpu_set_atlas; per frame: view_input for what came, lock the model, view_build, unlock,
@@ -120,7 +120,7 @@ bool view_is_moving(const view *v);
 bool view_is_paused(const view *v); /* the film stands still: Space, or moved away from now */
 bool view_wants_quit(const view *v);
 
-/* The time range that the last frame showed at its middle depth. */
+/* The time range that the last frame showed. */
 void view_range(const view *v, uint64_t *begin_ns, uint64_t *end_ns);
 /* What box id is, false when the last frame had none such. */
 bool view_box_of(const view *v, uint32_t id, view_box_ref *out);

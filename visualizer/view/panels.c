@@ -1,0 +1,315 @@
+#include "view/panels.h"
+
+#include "view/label.h"
+#include "view/palette.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define TEXT_PX 14.0f
+#define SMALL_PX 12.0f
+#define EDGE_PX 14.0f /* from the window's border */
+#define PLACED_MAX 96
+
+typedef struct rect { float x0, y0, x1, y1; } rect;
+
+typedef struct painter {
+    const panels_input *in;
+    font *f;
+    quad_list *out;
+    float scale, width_px, height_px;
+    rect placed[PLACED_MAX]; /* labels so far: none may lie on another */
+    int placed_count;
+} painter;
+
+static float text(painter *p, float x, float y, const char *s, float size, uint32_t color)
+{
+    return font_draw(p->f, p->out, x, y, 0, s, strlen(s), size * p->scale, color);
+}
+
+static float width_of(painter *p, const char *s, float size) { return font_measure(p->f, s, strlen(s), size * p->scale); }
+
+static void text_right(painter *p, float x, float y, const char *s, float size, uint32_t color)
+{
+    text(p, x - width_of(p, s, size), y, s, size, color);
+}
+
+/* False: something is there already, or there is no room to remember it. */
+static bool claim(painter *p, rect r)
+{
+    for (int i = 0; i < p->placed_count; i++) {
+        const rect *other = &p->placed[i];
+        if (r.x0 < other->x1 && other->x0 < r.x1 && r.y0 < other->y1 && other->y0 < r.y1)
+            return false;
+    }
+    if (p->placed_count == PLACED_MAX)
+        return false;
+    p->placed[p->placed_count++] = r;
+    return true;
+}
+
+/* Text on a dark ground with its middle at y; false: no room. */
+static bool pill(painter *p, float x, float y, const char *s, float size, uint32_t color, float alpha)
+{
+    float width = width_of(p, s, size), half = 0.75f * size * p->scale, pad = 6 * p->scale;
+    rect r = {x - pad, y - half, x + width + pad, y + half};
+    if (width == 0 || !claim(p, r))
+        return false;
+    quad_list_rect(p->out, r.x0, r.y0, r.x1 - r.x0, r.y1 - r.y0, palette_alpha(PALETTE_PANEL, alpha));
+    text(p, x, y + 0.5f * font_cap_height(p->f, size * p->scale), s, size, palette_alpha(color, alpha));
+    return true;
+}
+
+void panels_lane_name(const catalog *c, uint32_t thread_id, char *out)
+{
+    const catalog_thread *thread = catalog_thread_at(c, thread_id);
+    if (thread->name[0])
+        snprintf(out, 96, "%.80s", thread->name);
+    else if (thread->ractor > 1 && (thread->is_main || catalog_process_at(c, thread->process)->first_thread == thread_id))
+        snprintf(out, 96, "ractor %u", thread->ractor);
+    else if (thread->is_main || thread->number == 1)
+        snprintf(out, 96, "main");
+    else
+        snprintf(out, 96, "thread %u", thread->number);
+}
+
+/* Cut at a whole character. */
+static void copy_cut(char *out, size_t out_bytes, const char *s)
+{
+    size_t n = strlen(s), room = out_bytes - sizeof LABEL_ELLIPSIS;
+    if (n < out_bytes) {
+        memcpy(out, s, n + 1);
+        return;
+    }
+    while (room > 0 && ((unsigned char)s[room] & 0xC0u) == 0x80u)
+        room--;
+    memcpy(out, s, room);
+    memcpy(out + room, LABEL_ELLIPSIS, sizeof LABEL_ELLIPSIS);
+}
+
+void panels_process_title(const catalog *c, uint32_t process_id, char *out)
+{
+    const catalog_process *process = catalog_process_at(c, process_id);
+    const char *command = process->command;
+    /* Of the first word only the file name: "/usr/bin/ruby app.rb" is "ruby app.rb". */
+    size_t first_word = strcspn(command, " ");
+    for (size_t i = first_word; i-- > 0;) {
+        if (command[i] == '/') {
+            command += i + 1;
+            break;
+        }
+    }
+    char cut[80];
+    copy_cut(cut, sizeof cut, command[0] ? command : "process");
+    snprintf(out, 160, "%s  \xC2\xB7  pid %u", cut, process->pid);
+}
+
+/* The left visible end of a lane, in pixels. */
+static bool lane_anchor(const painter *p, const layout_lane *lane, float px[2])
+{
+    const scene_input *in = p->in->scene;
+    float z[2], y[2];
+    layout_strip(in->layout, lane, z, y);
+    uint64_t begin_ns = catalog_thread_at(in->model->catalog, lane->thread)->begin_ns;
+    float x[2] = {fmaxf(scene_x(in, begin_ns), -60), fminf(scene_x(in, p->in->built->end_ns), 60)};
+    float y_middle = 0.5f * (y[0] + y[1]), z_middle = 0.5f * (z[0] + z[1]);
+    if (!camera_clip_bar(in->camera, y_middle, z_middle, 0, 0, &x[0], &x[1]))
+        return false;
+    float world[3] = {x[0], y_middle, z_middle};
+    return camera_project(in->camera, world, px);
+}
+
+static void draw_lane_names(painter *p)
+{
+    const layout *l = p->in->scene->layout;
+    const catalog *c = p->in->scene->model->catalog;
+    float least = EDGE_PX * p->scale + 4 * p->scale, bottom = p->height_px - 46 * p->scale, top = 44 * p->scale;
+    for (int pass = 0; pass < 2; pass++) { /* processes first: without theirs, threads' names say little */
+        for (size_t i = 0; i < l->lanes.count; i++) {
+            const layout_lane *lane = &l->lanes.items[i];
+            const layout_group *group = &l->groups.items[lane->group];
+            bool is_title = pass == 0;
+            char name[160];
+            float px[2];
+            if (is_title && (l->groups.count < 2 || group->lane_begin != i))
+                continue;
+            if (!lane_anchor(p, lane, px))
+                continue;
+            if (is_title) {
+                panels_process_title(c, group->process, name);
+                px[1] -= 1.6f * TEXT_PX * p->scale;
+            } else {
+                panels_lane_name(c, lane->thread, name);
+            }
+            if (px[1] < top || px[1] > bottom)
+                continue;
+            float x = fmaxf(px[0] - 10 * p->scale - width_of(p, name, TEXT_PX), least);
+            pill(p, x, px[1], name, is_title ? SMALL_PX : TEXT_PX, is_title ? PALETTE_TEXT_DIM : PALETTE_TEXT, lane->weight);
+        }
+    }
+}
+
+static void draw_time_axis(painter *p)
+{
+    const scene_input *in = p->in->scene;
+    const layout *l = in->layout;
+    int64_t tick_ns;
+    uint64_t step_ns;
+    scene_ticks(in, p->in->built->begin_ns, &tick_ns, &step_ns);
+    float lowest = p->height_px - 50 * p->scale, last_end = -1e9f;
+    for (int i = 0; i < 64; i++, tick_ns += (int64_t)step_ns) {
+        uint64_t at_ns = in->begin_ns + (uint64_t)tick_ns;
+        if (at_ns > p->in->built->end_ns)
+            break;
+        float world[3] = {scene_x(in, at_ns), 0, l->z_end + 0.3f}, px[2];
+        char name[32];
+        if (!camera_project(in->camera, world, px))
+            continue;
+        label_tick(tick_ns, step_ns, name);
+        float width = width_of(p, name, SMALL_PX), y = px[1] + 10 * p->scale;
+        y = fminf(y + (lowest - y) * l->flame, lowest);
+        float x = px[0] - 0.5f * width;
+        if (x < EDGE_PX || x + width > p->width_px - EDGE_PX || x < last_end + 10 * p->scale)
+            continue;
+        if (pill(p, x, y, name, SMALL_PX, PALETTE_TEXT_DIM, 1))
+            last_end = x + width;
+    }
+}
+
+static void draw_title(painter *p)
+{
+    const layout *l = p->in->scene->layout;
+    const catalog *c = p->in->scene->model->catalog;
+    float y = 27 * p->scale, x = EDGE_PX * p->scale;
+    char title[200];
+    if (catalog_process_count(c) == 0)
+        return;
+    if (l->groups.count > 1)
+        snprintf(title, sizeof title, "%zu processes", l->groups.count);
+    else
+        panels_process_title(c, l->groups.count ? l->groups.items[0].process : 0, title);
+    x = text(p, x, y, title, 16, PALETTE_TEXT) + 14 * p->scale;
+    char count[16];
+    label_count((double)p->in->status->event_count, count);
+    snprintf(title, sizeof title, "%zu %s  \xC2\xB7  %s events", l->lanes.count, l->lanes.count == 1 ? "thread" : "threads", count);
+    text(p, x, y, title, SMALL_PX, PALETTE_TEXT_DIM);
+}
+
+static void draw_corner(painter *p)
+{
+    const view_status *s = p->in->status;
+    char line[160], events[16], backlog[16], used[16], budget[16];
+    label_count(s->events_per_s, events);
+    label_count((double)s->backlog_events, backlog);
+    label_bytes(s->memory_bytes, used);
+    label_bytes(s->memory_budget, budget);
+    float x = p->width_px - EDGE_PX * p->scale, y = 26 * p->scale, step = 19 * p->scale;
+    if (s->ended)
+        snprintf(line, sizeof line, "%s of %s", used, budget);
+    else
+        snprintf(line, sizeof line, "%s events/s   backlog %s   %.0f frames/s   %s of %s", events, backlog, s->frames_per_s, used, budget);
+    if (!p->in->is_still)
+        text_right(p, x, y, line, SMALL_PX, PALETTE_TEXT_DIM);
+    if (s->ended && !p->in->is_still)
+        text_right(p, x, y += step, "program ended \xE2\x80\x93 last picture", TEXT_PX, PALETTE_TEXT);
+    if (s->dropped > 0) {
+        label_count((double)s->dropped, events);
+        snprintf(line, sizeof line, "%s events dropped", events);
+        text_right(p, x, y += step, line, TEXT_PX, PALETTE_ACCENT);
+    }
+    if (s->note)
+        text_right(p, x, y += step, s->note, SMALL_PX, PALETTE_ACCENT);
+}
+
+static void draw_paused(painter *p)
+{
+    const char *state = "PAUSED", *way_out = "Space or L: back to now";
+    float width = width_of(p, state, 20), out_width = width_of(p, way_out, SMALL_PX), gap = 14 * p->scale;
+    float total = width + gap + out_width, x = 0.5f * (p->width_px - total), pad = 14 * p->scale, y = 76 * p->scale;
+    quad_list_rect(p->out, x - pad, y - 25 * p->scale, total + 2 * pad, 36 * p->scale, PALETTE_PANEL);
+    quad_list_rect(p->out, x - pad, y + 11 * p->scale, total + 2 * pad, 2 * p->scale, PALETTE_ACCENT);
+    text(p, x, y, state, 20, PALETTE_ACCENT);
+    text(p, x + width + gap, y - 2 * p->scale, way_out, SMALL_PX, PALETTE_TEXT);
+}
+
+static void draw_legend(painter *p)
+{
+    const struct { uint32_t color; const char *name; } entries[] = {
+        {palette_gvl(SIM_GVL_RUNNING), "running"},
+        {palette_gvl(SIM_GVL_WAITING), "waiting for the GVL"},
+        {palette_gvl(SIM_GVL_BLOCKED), "blocked or sleeping"},
+        {PALETTE_GC, "GC pause"},
+    };
+    float x = EDGE_PX * p->scale, y = p->height_px - 14 * p->scale, side = 10 * p->scale;
+    for (size_t i = 0; i < sizeof entries / sizeof entries[0]; i++) {
+        quad_list_rect(p->out, x, y - side + 1 * p->scale, side, side, entries[i].color);
+        x = text(p, x + side + 6 * p->scale, y, entries[i].name, SMALL_PX, PALETTE_TEXT_DIM) + 18 * p->scale;
+    }
+}
+
+static void draw_hint(painter *p)
+{
+    const char *hint = "wheel zoom   drag turn   A D move   Space pause   1 2 3 cameras   ? keys";
+    if (p->in->hint_alpha > 0)
+        text_right(p, p->width_px - EDGE_PX * p->scale, p->height_px - 14 * p->scale, hint, SMALL_PX,
+                   palette_alpha(PALETTE_TEXT, p->in->hint_alpha));
+}
+
+static void draw_help(painter *p)
+{
+    static const char *const keys[][2] = {
+        {"Wheel, W S", "zoom time about the pointer (Ctrl finer, Shift faster)"},
+        {"A D, arrows, right drag", "move in time"},
+        {"Up Down", "move along the stack"},
+        {"Left or middle drag", "turn the scene; drag the chart"},
+        {"Shift + middle drag", "move the scene"},
+        {"Space", "pause, go on"},
+        {"L, End", "back to now"},
+        {"F", "fit the whole session"},
+        {"Home, 0", "reset the view"},
+        {"1  2  3", "scene, flame chart, threads and GVL"},
+        {"Ctrl + Q", "quit"},
+        {"?", "close this list"},
+    };
+    const int count = (int)(sizeof keys / sizeof keys[0]);
+    float row = 24 * p->scale, width = 620 * p->scale, height = row * (float)(count + 1) + 40 * p->scale;
+    float x = 0.5f * (p->width_px - width), y = 0.5f * (p->height_px - height);
+    quad_list_rect(p->out, x, y, width, height, 0xf01c1510u);
+    quad_list_rect(p->out, x, y, width, 2 * p->scale, PALETTE_ACCENT);
+    y += 36 * p->scale;
+    text(p, x + 24 * p->scale, y, "Keys and mouse", 16, PALETTE_TEXT);
+    for (int i = 0; i < count; i++) {
+        y += row;
+        text(p, x + 24 * p->scale, y, keys[i][0], TEXT_PX, PALETTE_ACCENT);
+        text(p, x + 220 * p->scale, y, keys[i][1], TEXT_PX, PALETTE_TEXT);
+    }
+    if (p->in->status->device)
+        text_right(p, x + width - 24 * p->scale, y + row, p->in->status->device, SMALL_PX, PALETTE_TEXT_DIM);
+}
+
+static void draw_empty(painter *p)
+{
+    const char *what = p->in->status->ended ? "no calls were recorded" : "waiting for the first call \xE2\x80\xA6";
+    text(p, 0.5f * (p->width_px - width_of(p, what, 18)), 0.5f * p->height_px, what, 18, PALETTE_TEXT_DIM);
+}
+
+void panels_draw(const panels_input *in, font *f, quad_list *out)
+{
+    painter p = {.in = in, .f = f, .out = out, .scale = in->scene->scale,
+                 .width_px = in->scene->camera->width_px, .height_px = in->scene->camera->height_px};
+    if (in->scene->layout->lanes.count == 0) {
+        draw_empty(&p);
+    } else {
+        draw_lane_names(&p);
+        draw_time_axis(&p);
+    }
+    draw_title(&p);
+    draw_corner(&p);
+    draw_legend(&p);
+    draw_hint(&p);
+    if (in->is_paused)
+        draw_paused(&p);
+    if (in->has_help)
+        draw_help(&p);
+}

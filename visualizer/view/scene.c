@@ -1,0 +1,487 @@
+#include "view/scene.h"
+
+#include "base/mem.h"
+#include "view/label.h"
+#include "view/palette.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define RESOLUTION_PX 1.3f  /* shorter than this is folded */
+#define ROW_MIN_PX 1.5f     /* rows lower than this are drawn several at a time */
+#define SEGMENTS 4          /* parts of a row in perspective, each with a resolution of its own */
+#define LABEL_MIN_PX 26.0f
+#define FLOOR_Y -0.06f
+#define ATTEMPTS 8
+#define HOPELESS 3u         /* times the budget: start again with a coarser resolution */
+
+/* One row being drawn. */
+typedef struct row {
+    const layout_lane *lane;
+    uint32_t track, depth, process;
+    bool is_gvl;
+    float y[2], z[2];
+    float x[2];         /* what can be seen of its lane */
+    uint64_t ns[2];     /* the same as times */
+    float px_per_unit;  /* at its middle */
+    float height_px;
+} row;
+
+void scene_free(scene *s)
+{
+    vec_free(&s->boxes);
+    vec_free(&s->glass);
+    vec_free(&s->refs);
+    vec_free(&s->labels);
+    vec_free(&s->lane_ends);
+    vec_free(&s->grid_cells);
+}
+
+static float clampf(float x, float low, float high) { return fminf(fmaxf(x, low), high); }
+static float mixf(float a, float b, float t) { return a + (b - a) * t; }
+
+/* Differences of 64-bit times first, floats last. */
+float scene_x(const scene_input *in, uint64_t time_ns)
+{
+    double x = camera_x(in->pose, (double)(int64_t)(time_ns - in->base_ns));
+    return (float)fmin(fmax(x, -1e4), 1e4);
+}
+
+static uint64_t time_at(const scene_input *in, float x)
+{
+    double relative_ns = camera_time(in->pose, (double)x);
+    if (relative_ns < -(double)in->base_ns)
+        return 0;
+    return (uint64_t)((int64_t)in->base_ns + (int64_t)relative_ns);
+}
+
+static bool clip_box(const scene_input *in, const float y[2], const float z[2], float x[2])
+{
+    return camera_clip_bar(in->camera, 0.5f * (y[0] + y[1]), 0.5f * (z[0] + z[1]), 0.5f * fabsf(y[1] - y[0]),
+                           0.5f * fabsf(z[1] - z[0]), &x[0], &x[1]);
+}
+
+void scene_range(const scene_input *in, uint64_t *begin_ns, uint64_t *end_ns)
+{
+    const layout *l = in->layout;
+    float y[2] = {l->y_low - 0.1f, l->y_high + 0.1f}, z[2] = {-0.1f, l->z_end + 0.1f};
+    float x[2] = {-4 * (float)CAMERA_FILM, 4 * (float)CAMERA_FILM};
+    if (!clip_box(in, y, z, x))
+        x[0] = x[1] = 0;
+    *begin_ns = time_at(in, x[0]);
+    *end_ns = time_at(in, x[1]);
+    if (*end_ns > in->model->now_ns)
+        *end_ns = in->model->now_ns;
+    if (*begin_ns < in->begin_ns)
+        *begin_ns = in->begin_ns;
+    if (*begin_ns > *end_ns)
+        *begin_ns = *end_ns;
+}
+
+void scene_ticks(const scene_input *in, uint64_t begin_ns, int64_t *first_ns, uint64_t *step_ns)
+{
+    /* A label is some 70 px wide; twice that between ticks reads easily. */
+    float middle[3] = {in->pose->target[0], in->pose->target[1], in->layout->z_end};
+    double units = 130.0 * (double)in->scale / (double)fmaxf(camera_px_per_x(in->camera, middle), 0.01f);
+    *step_ns = label_step(units / CAMERA_FILM * in->pose->window_ns);
+    int64_t from = (int64_t)(begin_ns - in->begin_ns), step = (int64_t)*step_ns;
+    *first_ns = from <= 0 ? 0 : (from + step - 1) / step * step;
+}
+
+static void add_box(scene *s, const row *r, float x0, float x1, uint32_t color, uint64_t begin_ns)
+{
+    if (s->boxes.count >= (size_t)HOPELESS * s->budget) {
+        s->is_full = true;
+        return;
+    }
+    gpu_box *box = vec_push(&s->boxes);
+    view_box_ref *ref = box ? vec_push(&s->refs) : NULL;
+    if (!ref) {
+        s->boxes.count -= box ? 1 : 0;
+        s->is_full = true;
+        return;
+    }
+    float least = 0.8f / fmaxf(r->px_per_unit, 1e-3f);
+    x1 = fmaxf(x1, x0 + least);
+    *box = (gpu_box){.low = {x0, r->y[0], r->z[0]}, .high = {x1, r->y[1], r->z[1]}, .color = color};
+    *ref = (view_box_ref){.begin_ns = begin_ns, .track = r->track, .depth = r->depth};
+}
+
+/* The visible part of [begin, end), with a margin so that cut edges lie outside the screen. False: nothing is. */
+static bool visible_part(const scene_input *in, const row *r, uint64_t begin_ns, uint64_t end_ns, float *x0, float *x1)
+{
+    *x0 = fmaxf(scene_x(in, begin_ns), r->x[0] - 0.5f);
+    *x1 = fminf(scene_x(in, end_ns), r->x[1] + 0.5f);
+    return *x1 >= *x0 && *x0 <= r->x[1] && *x1 >= r->x[0];
+}
+
+static uint32_t method_color(scene *s, const catalog_method *method, uint32_t depth)
+{
+    uint32_t shade = depth < 24 ? depth : 24; /* deeper ones look alike */
+    struct scene_color *slot = &s->colors[(method->hash * 2654435769u + shade * 40503u + method->kind) % SCENE_COLORS];
+    if (slot->color == 0 || slot->hash != method->hash || slot->depth != shade || slot->kind != method->kind)
+        *slot = (struct scene_color){.hash = method->hash, .depth = (uint16_t)shade, .kind = (uint16_t)method->kind,
+                                     .color = palette_method(method->hash, method->kind, shade)};
+    return slot->color;
+}
+
+static uint32_t node_color(scene *s, const scene_input *in, const row *r, const history_node *node)
+{
+    if (r->is_gvl)
+        return palette_gvl((sim_gvl)node->value);
+    uint32_t color = method_color(s, catalog_method_of(in->model->catalog, r->process, node->value), r->depth);
+    if (node->span_count > 1) {
+        uint64_t length_ns = node->end_ns - node->begin_ns;
+        return palette_folded(color, length_ns ? (float)((double)node->busy_ns / (double)length_ns) : 1);
+    }
+    return node->flags & HISTORY_UNWOUND ? palette_unwound(color) : color;
+}
+
+static void note_label(scene *s, const row *r, uint32_t method, float x0, float x1)
+{
+    if (r->is_gvl || (x1 - x0) * r->px_per_unit < LABEL_MIN_PX || s->boxes.count == 0 || s->labels.count >= SCENE_LABELS)
+        return;
+    scene_label *label = vec_push(&s->labels);
+    if (label)
+        *label = (scene_label){.box = (uint32_t)s->boxes.count - 1, .process = r->process, .method = method,
+                               .x_begin = fmaxf(x0, r->x[0]), .x_end = fminf(x1, r->x[1])};
+}
+
+static void add_node(scene *s, const scene_input *in, const row *r, const history_node *node)
+{
+    float x0, x1;
+    if (!visible_part(in, r, node->begin_ns, node->end_ns, &x0, &x1))
+        return;
+    add_box(s, r, x0, x1, node_color(s, in, r, node), node->begin_ns);
+    if (node->span_count == 1)
+        note_label(s, r, node->value, x0, x1);
+}
+
+/* ns that a fold may hide at a place of the row. */
+static uint64_t resolution_ns(const scene *s, const scene_input *in, const row *r, float x0, float x1)
+{
+    float from[3] = {x0, r->y[0], r->z[1]}, to[3] = {x1, r->y[0], r->z[1]};
+    float px = fmaxf(fmaxf(camera_px_per_x(in->camera, from), camera_px_per_x(in->camera, to)), 1e-3f);
+    double ns = (double)(RESOLUTION_PX * s->coarseness) / (double)px / CAMERA_FILM * in->pose->window_ns;
+    return ns < 1 ? 1 : (uint64_t)ns;
+}
+
+/* Finished spans of the row. False: it has none in sight. */
+static bool add_history(scene *s, const scene_input *in, const row *r)
+{
+    bool is_seen = false;
+    uint64_t at_ns = r->ns[0];
+    int segments = in->camera->is_parallel ? 1 : SEGMENTS;
+    for (int i = 0; i < segments; i++) {
+        float x0 = mixf(r->x[0], r->x[1], (float)i / (float)segments), x1 = mixf(r->x[0], r->x[1], (float)(i + 1) / (float)segments);
+        uint64_t end_ns = i + 1 == segments ? r->ns[1] : time_at(in, x1), resolution = resolution_ns(s, in, r, x0, x1);
+        while (at_ns < end_ns && !s->is_full) {
+            size_t count = history_query(in->model->history, r->track, r->depth, at_ns, end_ns, resolution, s->nodes, SCENE_NODES);
+            for (size_t n = 0; n < count; n++)
+                add_node(s, in, r, &s->nodes[n]);
+            is_seen |= count > 0;
+            if (count > 0 && s->nodes[count - 1].end_ns > at_ns)
+                at_ns = s->nodes[count - 1].end_ns;
+            if (count < SCENE_NODES)
+                break;
+        }
+        if (at_ns < end_ns)
+            at_ns = end_ns;
+    }
+    return is_seen;
+}
+
+/* A frame that is still open, from its begin to end_ns. */
+static void add_open(scene *s, const scene_input *in, const row *r, const sim_span *frame, uint64_t end_ns, bool is_idle)
+{
+    float x0, x1;
+    if (frame->begin_ns >= end_ns || !visible_part(in, r, frame->begin_ns, end_ns, &x0, &x1))
+        return;
+    uint32_t color = r->is_gvl ? palette_gvl((sim_gvl)frame->value)
+                               : method_color(s, catalog_method_of(in->model->catalog, r->process, frame->value), r->depth);
+    if (is_idle)
+        color = palette_idle(color);
+    float cap = 3.0f * in->scale / fmaxf(r->px_per_unit, 1e-3f);
+    bool has_cap = !is_idle && !r->is_gvl && r->height_px >= 3 && x1 - x0 > 3 * cap && end_ns >= in->model->now_ns && x1 <= r->x[1] + 0.1f;
+    add_box(s, r, x0, has_cap ? x1 - cap : x1, color, frame->begin_ns);
+    note_label(s, r, frame->value, x0, x1);
+    if (has_cap)
+        add_box(s, r, x1 - cap, x1, palette_open_end(color), frame->begin_ns);
+}
+
+static uint64_t lane_end_ns(const scene_input *in, const layout_lane *lane)
+{
+    const catalog_thread *thread = catalog_thread_at(in->model->catalog, lane->thread);
+    const catalog_process *process = catalog_process_at(in->model->catalog, lane->process);
+    uint64_t end_ns = thread->end_ns ? thread->end_ns : process->end_ns;
+    return end_ns && end_ns < in->model->now_ns ? end_ns : in->model->now_ns;
+}
+
+/* Sets what rows of a lane have in common, over heights [y0, y1). False: the lane is out of sight. */
+static bool aim_row(const scene *s, const scene_input *in, row *r, float y0, float y1)
+{
+    const float y[2] = {y0, y1};
+    r->x[0] = fmaxf(scene_x(in, s->begin_ns), -4 * (float)CAMERA_FILM);
+    r->x[1] = fminf(scene_x(in, s->end_ns), 4 * (float)CAMERA_FILM);
+    if (!clip_box(in, y, r->z, r->x))
+        return false;
+    r->ns[0] = time_at(in, r->x[0]);
+    r->ns[1] = time_at(in, r->x[1]) + 1;
+    if (r->ns[0] < s->begin_ns)
+        r->ns[0] = s->begin_ns;
+    float middle[3] = {0.5f * (r->x[0] + r->x[1]), y0, r->z[1]};
+    r->px_per_unit = camera_px_per_x(in->camera, middle);
+    return true;
+}
+
+/* Rows are merged in powers of two, so that a slowly changing height seldom changes the picture. */
+static uint32_t row_stride(const scene *s, const scene_input *in, row *r)
+{
+    float middle[3] = {0.5f * (r->x[0] + r->x[1]), r->y[0], r->z[1]};
+    float px_per_unit = fmaxf(r->px_per_unit, camera_px_per_y(in->camera, middle)); /* from above, rows hide behind each other */
+    r->height_px = in->layout->row_height * px_per_unit;
+    float counted_px = fmaxf(r->height_px, 2.0f * in->layout->threads_share);
+    uint32_t stride = 1;
+    while ((float)stride * counted_px < ROW_MIN_PX * sqrtf(s->coarseness) && stride < 4096)
+        stride *= 2;
+    return stride;
+}
+
+/* The frame open at a depth of a track, from the chunk of them that s->open holds: [*first, *first + *count). */
+static const sim_span *open_at(scene *s, const scene_input *in, uint32_t track, uint32_t depth, uint32_t *first, size_t *count)
+{
+    if (depth < *first || depth >= *first + *count) {
+        *first = depth;
+        *count = sim_open_frames(in->model->sim, track, depth, s->open, SCENE_OPEN);
+    }
+    return depth < *first + *count ? &s->open[depth - *first] : NULL;
+}
+
+static void add_fiber(scene *s, const scene_input *in, const layout_lane *lane, uint32_t fiber_id)
+{
+    layout *l = in->layout;
+    const catalog_fiber *fiber = catalog_fiber_at(in->model->catalog, fiber_id);
+    layout_thread *state = &l->threads.items[lane->thread];
+    uint32_t sub = l->fiber_subs.items[fiber_id];
+    float y_floor;
+    row r = {.lane = lane, .track = fiber->track, .process = lane->process};
+    layout_sub(l, lane, sub, &r.z[0], &r.z[1], &y_floor);
+    if (!aim_row(s, in, &r, y_floor, y_floor + fmaxf(l->tallest, l->row_height)))
+        return;
+    uint64_t end_ns = lane_end_ns(in, lane);
+    bool is_root = sub == 0, has_tail = state->last_fiber[sub] == fiber_id;
+    uint64_t active_end_ns = is_root || fiber->end_ns > end_ns ? end_ns : fiber->end_ns;
+    uint32_t open_depth = in->model->sim ? sim_open_depth(in->model->sim, fiber->track) : 0, open_first = 0;
+    uint32_t rows = history_rows(in->model->history, fiber->track), stride = row_stride(s, in, &r);
+    size_t open_count = 0;
+    bool was_seen = false;
+    for (uint32_t depth = 0; depth < rows || depth < open_depth; depth += stride) {
+        r.depth = depth;
+        r.y[0] = y_floor + (float)depth * l->row_height;
+        r.y[1] = r.y[0] + (float)stride * l->row_height;
+        float x[2] = {r.x[0], r.x[1]};
+        if (!clip_box(in, r.y, r.z, x)) {
+            if (was_seen)
+                break; /* above the screen: so are all others */
+            continue;
+        }
+        was_seen = true;
+        size_t before = s->boxes.count;
+        bool is_seen = depth < rows && add_history(s, in, &r);
+        const sim_span *open = depth < open_depth ? open_at(s, in, fiber->track, depth, &open_first, &open_count) : NULL;
+        if (open) {
+            sim_span frame = *open;
+            add_open(s, in, &r, &frame, active_end_ns, false);
+            if (active_end_ns < end_ns && has_tail) {
+                frame.begin_ns = frame.begin_ns > active_end_ns ? frame.begin_ns : active_end_ns;
+                add_open(s, in, &r, &frame, end_ns, true);
+            }
+        }
+        if (s->boxes.count > before && depth + stride > state->seen[sub])
+            state->seen[sub] = depth + (stride > 1 ? stride : 1);
+        if ((!is_seen && depth >= open_depth) || s->is_full)
+            break; /* calls nest: where a row has none, deeper rows have none */
+    }
+}
+
+static void add_strip(scene *s, const scene_input *in, const layout_lane *lane)
+{
+    const catalog_thread *thread = catalog_thread_at(in->model->catalog, lane->thread);
+    row r = {.lane = lane, .track = thread->gvl_track, .process = lane->process, .is_gvl = true};
+    layout_strip(in->layout, lane, r.z, r.y);
+    if (thread->gvl_track == SIM_TRACK_NONE || !aim_row(s, in, &r, r.y[0], r.y[1]))
+        return;
+    add_history(s, in, &r);
+    sim_span state;
+    if (in->model->sim && sim_open_frames(in->model->sim, thread->gvl_track, 0, &state, 1) == 1)
+        add_open(s, in, &r, &state, lane_end_ns(in, lane), false);
+}
+
+static void reverse_boxes(scene *s, size_t begin, size_t first_label)
+{
+    for (size_t i = begin, j = s->boxes.count; i + 1 < j; i++) {
+        j--;
+        gpu_box box = s->boxes.items[i];
+        s->boxes.items[i] = s->boxes.items[j];
+        s->boxes.items[j] = box;
+        view_box_ref ref = s->refs.items[i];
+        s->refs.items[i] = s->refs.items[j];
+        s->refs.items[j] = ref;
+    }
+    for (size_t i = first_label; i < s->labels.count; i++)
+        s->labels.items[i].box = (uint32_t)(begin + s->boxes.count - 1 - s->labels.items[i].box);
+}
+
+static void add_lane(scene *s, const scene_input *in, const layout_lane *lane)
+{
+    const catalog *c = in->model->catalog;
+    layout_thread *state = &in->layout->threads.items[lane->thread];
+    size_t begin = s->boxes.count, first_label = s->labels.count;
+    memset(state->seen, 0, sizeof state->seen);
+    add_strip(s, in, lane);
+    for (uint32_t id = catalog_thread_at(c, lane->thread)->first_fiber; id != CATALOG_NONE; id = catalog_fiber_at(c, id)->next) {
+        const catalog_fiber *fiber = catalog_fiber_at(c, id);
+        bool is_last = state->last_fiber[in->layout->fiber_subs.items[id]] == id;
+        if (fiber->begin_ns < s->end_ns && (is_last || fiber->end_ns >= s->begin_ns))
+            add_fiber(s, in, lane, id);
+    }
+    reverse_boxes(s, begin, first_label); /* found from the floor up, drawn from the top down: hidden faces are not painted */
+    uint32_t *end = vec_push(&s->lane_ends);
+    if (end)
+        *end = (uint32_t)s->boxes.count;
+}
+
+static void add_plain(scene *s, const float x[2], const float y[2], const float z[2], uint32_t color)
+{
+    gpu_box *box = vec_push(&s->boxes);
+    if (box)
+        *box = (gpu_box){.low = {x[0], y[0], z[0]}, .high = {x[1], y[1], z[1]}, .color = color};
+}
+
+static void add_floors(scene *s, const scene_input *in)
+{
+    const layout *l = in->layout;
+    for (size_t i = l->lanes.count; i-- > 0;) {
+        const layout_lane *lane = &l->lanes.items[i];
+        float depth = lane->z_end - lane->z_begin, y_top = lane->y_floor + FLOOR_Y * (1 - l->flame) - 1.02f * l->row_height * l->flame;
+        float y[2] = {y_top - 0.03f * (1 - l->flame), y_top}, z[2] = {lane->z_begin + 0.03f * depth, lane->z_end - 0.02f * depth};
+        row r = {.lane = lane, .z = {z[0], z[1]}};
+        if (!aim_row(s, in, &r, y[0], y[1]))
+            continue;
+        float x[2];
+        uint64_t begin_ns = catalog_thread_at(in->model->catalog, lane->thread)->begin_ns;
+        if (visible_part(in, &r, begin_ns, lane_end_ns(in, lane), &x[0], &x[1]))
+            add_plain(s, x, y, z, PALETTE_LANE);
+    }
+}
+
+/* Lines across the floor, or behind the flame chart, at the ticks of the time axis. */
+static void add_grid(scene *s, const scene_input *in)
+{
+    const layout *l = in->layout;
+    int64_t tick_ns;
+    uint64_t step_ns;
+    scene_ticks(in, s->begin_ns, &tick_ns, &step_ns);
+    float y[2] = {mixf(FLOOR_Y - 0.002f, l->y_low, l->flame), mixf(FLOOR_Y + 0.006f, l->y_high, l->flame)};
+    float z[2] = {mixf(-0.15f, -0.3f, l->flame), mixf(l->z_end + 0.25f, -0.2f, l->flame)};
+    for (int i = 0; i < 64; i++, tick_ns += (int64_t)step_ns) {
+        uint64_t at_ns = in->begin_ns + (uint64_t)tick_ns;
+        if (at_ns > s->end_ns)
+            break;
+        float middle[3] = {scene_x(in, at_ns), y[0], 0.5f * z[1]};
+        float half = 0.6f * in->scale / fmaxf(camera_px_per_x(in->camera, middle), 0.1f);
+        float x[2] = {middle[0] - half, middle[0] + half};
+        add_plain(s, x, y, z, PALETTE_GRID);
+    }
+}
+
+static void add_glass(scene *s, const scene_input *in, const row *r, uint64_t begin_ns, uint64_t end_ns, float alpha)
+{
+    float x0, x1;
+    gpu_box *box;
+    if (!visible_part(in, r, begin_ns, end_ns, &x0, &x1) || s->glass.count >= SCENE_GLASS_MAX || !(box = vec_push(&s->glass)))
+        return;
+    x1 = fmaxf(x1, x0 + 1.5f * in->scale / fmaxf(r->px_per_unit, 1e-3f)); /* a pause is never too short to be seen */
+    *box = (gpu_box){.low = {x0, r->y[0], r->z[0]}, .high = {x1, r->y[1], r->z[1]}, .color = palette_alpha(PALETTE_GC, alpha)};
+}
+
+/* A process's pauses lie across all lanes of its group. */
+static void add_gc(scene *s, const scene_input *in, const layout_group *group, uint32_t process)
+{
+    const layout *l = in->layout;
+    uint32_t track = catalog_process_at(in->model->catalog, process)->gc_track;
+    const layout_lane *first = &l->lanes.items[group->lane_begin], *last = &l->lanes.items[group->lane_end - 1];
+    row r = {.lane = first, .track = track, .process = process};
+    r.z[0] = first->z_begin;
+    r.z[1] = last->z_end;
+    r.y[0] = mixf(FLOOR_Y, last->y_floor - l->row_height, l->flame);
+    r.y[1] = mixf(l->tallest * 1.06f + 0.12f, first->y_floor + l->tallest, l->flame);
+    if (track == SIM_TRACK_NONE || !aim_row(s, in, &r, r.y[0], r.y[1]))
+        return;
+    uint64_t resolution = resolution_ns(s, in, &r, r.x[0], r.x[1]) * 2;
+    size_t count;
+    /* Few enough to be blended: coarser until they fit. */
+    while ((count = history_query(in->model->history, track, 0, r.ns[0], r.ns[1], resolution, s->nodes, SCENE_NODES)) >= SCENE_NODES / 2)
+        resolution *= 2;
+    float alpha = 0.34f * (count > 24 ? sqrtf(24.0f / (float)count) : 1);
+    for (size_t i = 0; i < count; i++) {
+        double length_ns = (double)(s->nodes[i].end_ns - s->nodes[i].begin_ns);
+        double busy = length_ns > 0 ? (double)s->nodes[i].busy_ns / length_ns : 1;
+        add_glass(s, in, &r, s->nodes[i].begin_ns, s->nodes[i].end_ns, alpha * (0.35f + 0.65f * (float)busy));
+    }
+    sim_span open;
+    if (in->model->sim && sim_open_frames(in->model->sim, track, 0, &open, 1) == 1)
+        add_glass(s, in, &r, open.begin_ns, in->model->now_ns, alpha);
+}
+
+static int farther_first(const void *a, const void *b, void *eye_x)
+{
+    const gpu_box *left = a, *right = b;
+    float x = *(const float *)eye_x;
+    float l = fabsf(0.5f * (left->low[0] + left->high[0]) - x), r = fabsf(0.5f * (right->low[0] + right->high[0]) - x);
+    return l > r ? -1 : l < r;
+}
+
+static void add_all_glass(scene *s, const scene_input *in)
+{
+    layout *l = in->layout;
+    for (size_t g = 0; g < l->groups.count; g++) {
+        const layout_group *group = &l->groups.items[g];
+        for (uint32_t id = group->process; id != CATALOG_NONE; id = l->followers.items[id])
+            add_gc(s, in, group, id);
+    }
+    float eye_x = in->camera->is_parallel ? -1e4f * in->camera->forward[0] : in->camera->eye[0];
+    qsort_r(s->glass.items, s->glass.count, sizeof *s->glass.items, farther_first, &eye_x);
+}
+
+static void build_once(scene *s, const scene_input *in)
+{
+    const layout *l = in->layout;
+    s->boxes.count = s->glass.count = s->refs.count = s->labels.count = s->lane_ends.count = 0;
+    s->is_full = false;
+    scene_range(in, &s->begin_ns, &s->end_ns);
+    for (size_t i = l->lanes.count; i-- > 0;)
+        add_lane(s, in, &l->lanes.items[i]);
+    for (size_t i = 0; i < s->boxes.count; i++)
+        s->boxes.items[i].id = (uint32_t)i + 1;
+}
+
+void scene_build(scene *s, const scene_input *in)
+{
+    s->coarseness = fmaxf(s->coarseness, 1);
+    for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
+        build_once(s, in);
+        if (s->boxes.count <= s->budget && !s->is_full)
+            break;
+        if (attempt + 1 < ATTEMPTS)
+            s->coarseness *= s->is_full ? 3.0f : clampf((float)s->boxes.count / (float)s->budget, 1.15f, 3.0f);
+    }
+    add_floors(s, in);
+    add_grid(s, in);
+    if (s->glass.items || vec_reserve(&s->glass, SCENE_GLASS_MAX))
+        add_all_glass(s, in);
+    /* A little finer next time if there is room; the gap between the two bounds keeps it from swinging. */
+    if (s->boxes.count < s->budget / 2 && s->coarseness > 1)
+        s->coarseness = fmaxf(1, s->coarseness * 0.92f);
+}

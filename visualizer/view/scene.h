@@ -1,0 +1,70 @@
+/* view/scene.h - boxes for what the camera sees: calls, GVL strips, GC planes, floors, time's grid.
+ * For:     view.c.
+ * Idea:    only rows inside the frustum are asked for, at about a pixel's resolution. When that is more than the budget, the
+ *          resolution gets coarser for all of them (and rows too low to see are drawn several at a time); nothing is ever
+ *          left out by chance, so the picture does not flicker. Lanes come nearest first, and rows from the eye's side.
+ * Use:     scene_build every frame; then boxes, glass, refs and labels are there until the next.
+ * Memory:  arrays grow to the budget and stay.
+ * Threads: one; reads the model, so under its lock.
+ */
+#ifndef RRTRACE_VIEW_SCENE_H
+#define RRTRACE_VIEW_SCENE_H
+
+#include "base/vec.h"
+#include "view/camera.h"
+#include "view/font.h"
+#include "view/layout.h"
+#include "view/view.h"
+
+#define SCENE_NODES 512u /* asked of history/ at once */
+#define SCENE_OPEN 256u
+#define SCENE_COLORS 4096u
+#define SCENE_LABELS 512u
+#define SCENE_GLASS_MAX 512u
+
+typedef struct scene_label { /* a box wide enough for its name */
+    uint32_t box;            /* index */
+    uint32_t process, method; /* numbers for catalog_method_of */
+    float x_begin, x_end;    /* its visible part */
+} scene_label;
+
+typedef struct scene {
+    VEC(gpu_box) boxes;
+    VEC(gpu_box) glass;
+    VEC(view_box_ref) refs;        /* of boxes[0, refs.count): calls and GVL come first */
+    VEC(scene_label) labels;
+    VEC(uint32_t) lane_ends;       /* boxes of lanes in drawing order: ends of index ranges */
+    VEC(uint32_t) grid_cells;      /* labels.c: which box is seen where */
+    struct scene_color { uint32_t hash, color; uint16_t depth, kind; } colors[SCENE_COLORS]; /* palette_method's answers */
+    history_node nodes[SCENE_NODES];
+    sim_span open[SCENE_OPEN];
+    uint32_t budget;               /* boxes */
+    float coarseness;              /* 1: as fine as the screen */
+    bool is_full;                  /* this attempt has become hopeless */
+    uint64_t begin_ns, end_ns;     /* that were in sight */
+} scene;
+
+typedef struct scene_input {
+    const view_model *model;
+    const camera *camera;
+    const camera_pose *pose;
+    layout *layout;                /* seen depths are written back */
+    uint64_t base_ns;              /* pose times are relative to it */
+    uint64_t begin_ns;             /* of the session */
+    float scale;
+} scene_input;
+
+void scene_free(scene *s);
+void scene_build(scene *s, const scene_input *in);
+
+/* World x of a time. */
+float scene_x(const scene_input *in, uint64_t time_ns);
+/* The time range that any of the film's volume shows. */
+void scene_range(const scene_input *in, uint64_t *begin_ns, uint64_t *end_ns);
+/* Round steps of the time axis: the first tick at or after *first_ns, session-relative; step_ns. */
+void scene_ticks(const scene_input *in, uint64_t begin_ns, int64_t *first_ns, uint64_t *step_ns);
+
+/* labels.c: names on boxes that are seen, as quads. */
+void scene_draw_labels(scene *s, const scene_input *in, font *f, quad_list *out);
+
+#endif

@@ -1,0 +1,193 @@
+#include "view/view.h"
+
+#include "base/mem.h"
+#include "view/font.h"
+#include "view/layout.h"
+#include "view/navigate.h"
+#include "view/palette.h"
+#include "view/panels.h"
+#include "view/scene.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#define BUDGET_SOFTWARE 4000u /* boxes a CPU driver draws in some 30 ms at 720p */
+#define BUDGET_HARDWARE 40000u
+#define BUDGET_MIN 1500u
+#define BUDGET_MAX 120000u
+#define TARGET_MS_SOFTWARE 45.0 /* the program being traced needs the cores more than we do */
+#define TARGET_MS_HARDWARE 7.0
+#define HINT_S 12.0
+#define HINT_FADE_S 2.0
+#define SETTLE_ROUNDS 8 /* of a still picture: the stack's height, the rows and the camera depend on each other */
+
+struct view {
+    view_desc desc;
+    font *font; /* owned */
+    nav nav;
+    layout layout;
+    scene scene;
+    quad_list quads;
+    uint64_t base_ns;     /* the session's begin: what relative times count from */
+    bool has_base, has_range;
+    double age_s;
+    double budget;        /* boxes */
+    bool is_moving;
+};
+
+int view_new(view **out, const view_desc *desc)
+{
+    view *v = *out = mem_zalloc(1, sizeof *v);
+    if (!v)
+        return -ENOMEM;
+    v->desc = *desc;
+    if (v->desc.scale <= 0)
+        v->desc.scale = 1;
+    v->budget = desc->is_software && !desc->is_still ? BUDGET_SOFTWARE : BUDGET_HARDWARE;
+    nav_init(&v->nav, desc->camera, v->desc.scale);
+    int error = font_new(&v->font);
+    if (error) {
+        view_delete(v);
+        *out = NULL;
+    }
+    return error;
+}
+
+void view_delete(view *v)
+{
+    if (!v)
+        return;
+    quad_list_free(&v->quads);
+    scene_free(&v->scene);
+    layout_free(&v->layout);
+    font_delete(v->font);
+    mem_free(v);
+}
+
+const char *view_font_problem(const view *v) { return font_problem(v->font); }
+
+bool view_atlas(view *v, const uint8_t **pixels, uint32_t *width, uint32_t *height)
+{
+    return font_atlas(v->font, pixels, width, height);
+}
+
+bool view_input(view *v, const view_input_event *input) { return nav_input(&v->nav, input); }
+
+/* The session begins with its first process. */
+static void find_base(view *v, const view_model *model)
+{
+    uint32_t count = catalog_process_count(model->catalog);
+    if (v->has_base || count == 0) {
+        if (!v->has_base)
+            v->base_ns = model->now_ns;
+        return;
+    }
+    v->base_ns = UINT64_MAX;
+    for (uint32_t id = 0; id < count; id++) {
+        uint64_t begin_ns = catalog_process_at(model->catalog, id)->begin_ns;
+        v->base_ns = begin_ns < v->base_ns ? begin_ns : v->base_ns;
+    }
+    v->has_base = true;
+    if (v->desc.end_ns > v->desc.begin_ns)
+        nav_show(&v->nav, (double)(int64_t)(v->desc.begin_ns - v->base_ns), (double)(int64_t)(v->desc.end_ns - v->base_ns));
+}
+
+static double relative(const view *v, uint64_t time_ns) { return (double)(int64_t)(time_ns - v->base_ns); }
+
+static void build_boxes(view *v, const view_model *model, const view_status *status, uint32_t width_px, uint32_t height_px,
+                        double time_s, scene_input *in)
+{
+    float scale = v->desc.scale;
+    nav_scene measures = {.z_end = v->layout.z_end, .y_low = v->layout.y_low, .y_high = v->layout.y_high};
+    nav_step(&v->nav, &measures, relative(v, model->now_ns), status->ended, time_s, width_px, height_px);
+    *in = (scene_input){.model = model, .camera = &v->nav.camera, .pose = &v->nav.pose, .layout = &v->layout,
+                        .base_ns = v->base_ns, .begin_ns = v->base_ns, .scale = scale};
+    layout_desc desc = {.flame = v->nav.flame, .threads = v->nav.threads, .row_px = 13 * scale, .lane_px = 26 * scale,
+                        .units_per_px = nav_units_per_px(width_px, scale), .time_s = time_s};
+    desc.free_height_px = fmaxf((float)height_px - (PANELS_TOP_PX + PANELS_BOTTOM_PX) * scale, 32);
+    scene_range(in, &desc.begin_ns, &desc.end_ns);
+    layout_update(&v->layout, model->catalog, &desc);
+    v->scene.budget = (uint32_t)v->budget;
+    scene_build(&v->scene, in);
+    v->is_moving = v->nav.is_moving || v->layout.is_moving;
+}
+
+static float hint_alpha(const view *v)
+{
+    if (v->desc.is_still)
+        return 0;
+    return (float)fmin(fmax((HINT_S + HINT_FADE_S - v->age_s) / HINT_FADE_S, 0), 1);
+}
+
+static void fill_frame(const view *v, gpu_frame *out)
+{
+    const camera *c = &v->nav.camera;
+    *out = (gpu_frame){.is_orthographic = c->is_parallel, .background = PALETTE_BACKGROUND};
+    memcpy(out->view_projection, c->view_projection, sizeof out->view_projection);
+    memcpy(out->eye, c->eye, sizeof out->eye);
+    memcpy(out->eye_direction, c->forward, sizeof out->eye_direction);
+    if (!c->is_parallel && v->nav.pose.flatness < 0.01f) {
+        float distance = glm_vec3_distance((float *)c->eye, (float *)v->nav.pose.target);
+        out->fog_begin = distance + 4;
+        out->fog_end = distance + 40;
+    }
+    out->boxes = v->scene.boxes.items;
+    out->box_count = v->scene.boxes.count;
+    out->glass = v->scene.glass.items;
+    out->glass_count = v->scene.glass.count;
+    out->quads = v->quads.items;
+    out->quad_count = v->quads.count;
+}
+
+void view_build(view *v, const view_model *model, const view_status *status, uint32_t width_px, uint32_t height_px,
+                double frame_time_s, gpu_frame *out)
+{
+    scene_input in;
+    find_base(v, model);
+    v->age_s += frame_time_s;
+    int rounds = v->desc.is_still ? SETTLE_ROUNDS : 1;
+    for (int i = 0; i < rounds; i++)
+        build_boxes(v, model, status, width_px, height_px, v->desc.is_still ? INFINITY : frame_time_s, &in);
+    v->has_range = true;
+    v->quads.count = 0;
+    scene_draw_labels(&v->scene, &in, v->font, &v->quads);
+    panels_input panels = {.scene = &in, .built = &v->scene, .status = status, .camera = v->nav.mode,
+                           .is_paused = view_is_paused(v) && !v->desc.is_still, .is_live = !status->ended && v->nav.is_following,
+                           .is_still = v->desc.is_still, .has_help = v->nav.has_help, .hint_alpha = hint_alpha(v)};
+    panels_draw(&panels, v->font, &v->quads);
+    fill_frame(v, out);
+}
+
+void view_frame_cost(view *v, double frame_ms)
+{
+    double target_ms = v->desc.is_software ? TARGET_MS_SOFTWARE : TARGET_MS_HARDWARE;
+    /* Slow to give, quick to take: a frame that is late is worse than one that is a little coarser. */
+    if (frame_ms > 1.25 * target_ms)
+        v->budget *= 0.93;
+    else if (frame_ms < 0.7 * target_ms && v->scene.coarseness > 1)
+        v->budget *= 1.03;
+    v->budget = fmin(fmax(v->budget, BUDGET_MIN), BUDGET_MAX);
+}
+
+bool view_is_moving(const view *v)
+{
+    return v->is_moving || (!v->desc.is_still && v->age_s > HINT_S && v->age_s < HINT_S + HINT_FADE_S);
+}
+
+bool view_is_paused(const view *v) { return !v->nav.is_following; }
+bool view_wants_quit(const view *v) { return v->nav.wants_quit; }
+
+void view_range(const view *v, uint64_t *begin_ns, uint64_t *end_ns)
+{
+    *begin_ns = v->has_range ? v->scene.begin_ns : 0;
+    *end_ns = v->has_range ? v->scene.end_ns : 0;
+}
+
+bool view_box_of(const view *v, uint32_t id, view_box_ref *out)
+{
+    if (id == 0 || id > v->scene.refs.count)
+        return false;
+    *out = v->scene.refs.items[id - 1];
+    return true;
+}
