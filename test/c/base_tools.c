@@ -1,0 +1,98 @@
+/* Arrays, maps and workers. */
+#include "base/map.h"
+#include "base/mem.h"
+#include "base/vec.h"
+#include "base/workers.h"
+
+#include "test.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+
+TEST(an_array_keeps_its_elements_as_it_grows)
+{
+    VEC(int) v = {0};
+    for (int i = 0; i < 100000; i++) {
+        int *place = vec_push(&v);
+        CHECK(place);
+        *place = i;
+    }
+    for (int i = 0; i < 100000; i++)
+        CHECK_EQ(v.items[i], i);
+    vec_free(&v);
+    CHECK_EQ(v.count, 0);
+}
+
+TEST(an_array_that_can_not_grow_stays_as_it_was)
+{
+    VEC(int) v = {0};
+    for (int i = 0; i < 16; i++)
+        *vec_push(&v) = i;
+    mem_fail_every(1);
+    CHECK(vec_push(&v) == NULL);
+    mem_fail_every(0);
+    CHECK_EQ(v.count, 16);
+    CHECK_EQ(v.items[15], 15);
+    vec_free(&v);
+}
+
+TEST(a_map_finds_what_was_put_and_nothing_else)
+{
+    uint64_t state = test_seed(5);
+    map m;
+    map_init(&m);
+    CHECK_EQ(map_get(&m, 0), MAP_NONE);
+    for (uint32_t i = 0; i < 50000; i++)
+        CHECK_EQ(map_put(&m, (uint64_t)i * 4096, i), 0);
+    CHECK_EQ(map_put(&m, 4096, 77), 0); /* replaces */
+    CHECK_EQ(m.count, 50000);
+    CHECK_EQ(map_get(&m, 4096), 77);
+    for (uint32_t i = 2; i < 50000; i++)
+        CHECK_EQ(map_get(&m, (uint64_t)i * 4096), i);
+    for (int i = 0; i < 50000; i++)
+        CHECK_EQ(map_get(&m, test_random(&state) | 1), MAP_NONE);
+    map_free(&m);
+}
+
+static void count_up(void *context, size_t index, unsigned thread)
+{
+    (void)thread;
+    _Atomic int *counts = context;
+    counts[index]++;
+}
+
+TEST(each_index_runs_exactly_once_whatever_the_number_of_threads)
+{
+    static _Atomic int counts[1000];
+    for (unsigned threads = 1; threads <= 4; threads++) {
+        workers *w;
+        CHECK_EQ(workers_new(&w, threads), 0);
+        CHECK_EQ(workers_count(w), threads);
+        for (int run = 1; run <= 300; run++) {
+            size_t count = (size_t)(run * 7 % 1000);
+            workers_run(w, count, count_up, counts);
+            for (size_t i = 0; i < 1000; i++) {
+                CHECK_EQ(counts[i], i < count ? 1 : 0);
+                counts[i] = 0;
+            }
+        }
+        workers_delete(w);
+    }
+}
+
+TEST(workers_refuse_nonsense_and_survive_a_lack_of_memory)
+{
+    workers *w;
+    CHECK_EQ(workers_new(&w, 0), -EINVAL);
+    CHECK_EQ(workers_new(&w, 100000), -EINVAL);
+    for (unsigned every = 1; every < 6; every++) {
+        mem_fail_every(every);
+        int error = workers_new(&w, 4);
+        mem_fail_every(0);
+        CHECK(error == 0 || (error == -ENOMEM && w == NULL));
+        workers_delete(w);
+    }
+    int sum = 0;
+    (void)sum;
+    workers_run(NULL, 0, count_up, NULL);
+}

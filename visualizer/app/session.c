@@ -1,0 +1,316 @@
+#include "app/session.h"
+
+#include "base/mem.h"
+#include "base/vec.h"
+#include "base/workers.h"
+#include "intake/intake.h"
+#include "wire/clock.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define POOL_BLOCKS 256u /* 64 MiB, touched as used: four million events behind the ring's one million */
+#define BLOCKS_A_RUN 16u
+#define STREAM_UNKNOWN UINT32_MAX
+
+/* Locks: model (catalog, history, open frames) and ends (what is below it). Never both at once. */
+struct session {
+    session_desc desc;
+    block_pool *pool;
+    workers *workers;
+    intake *intake;
+    catalog *catalog;
+    history *history;
+    sim *sim;
+    pthread_t thread;
+    bool has_thread;
+    pthread_mutex_t model;
+    VEC(uint32_t) sim_streams; /* by intake's stream number; simulation thread */
+    uint64_t last_event_ns;    /* under the model lock */
+    _Atomic bool stops;        /* relaxed: a hint */
+    _Atomic bool answers_at_once; /* relaxed: an answer too late is given by session_answer */
+    _Atomic uint64_t working;  /* events in the simulation's hands; relaxed: shown only */
+    /* Under ends: */
+    pthread_mutex_t ends;
+    pthread_cond_t ended;
+    uint64_t ended_count, seen_count;
+    VEC(uint32_t) unanswered;
+    const char *problem;
+    int error; /* the simulation has failed: memory is out */
+    /* Of session_status_of's caller: */
+    uint64_t rate_ns, rate_count;
+    double rate;
+};
+
+void session_lock(session *s) { pthread_mutex_lock(&s->model); }
+void session_unlock(session *s) { pthread_mutex_unlock(&s->model); }
+
+static void lock_model(void *context) { session_lock(context); }
+static void unlock_model(void *context) { session_unlock(context); }
+
+static void take_spans(void *context, uint32_t track, const sim_span *spans, size_t count)
+{
+    session *s = context;
+    history_append(s->history, track, spans, count); /* what does not fit is counted there */
+}
+
+/* ---- the simulation thread ------------------------------------------------------------------------------------ */
+
+static void begin_stream(session *s, const block *b)
+{
+    session_lock(s);
+    uint32_t process = catalog_process_add(s->catalog, b->pid, 0);
+    session_unlock(s);
+    uint32_t *place = vec_push(&s->sim_streams);
+    if (place)
+        *place = process == CATALOG_NONE ? STREAM_UNKNOWN : sim_stream_open(s->sim, process, b->clock_source);
+}
+
+static void end_stream(session *s, const block *b)
+{
+    if (b->stream < s->sim_streams.count && s->sim_streams.items[b->stream] != STREAM_UNKNOWN)
+        sim_stream_close(s->sim, s->sim_streams.items[b->stream]);
+    bool at_once = atomic_load_explicit(&s->answers_at_once, memory_order_relaxed);
+    if (b->said_bye && at_once)
+        intake_done(s->intake, b->stream);
+    pthread_mutex_lock(&s->ends);
+    s->ended_count++;
+    if (b->problem)
+        s->problem = b->problem;
+    if (b->said_bye && !at_once) {
+        uint32_t *place = vec_push(&s->unanswered);
+        if (place)
+            *place = b->stream;
+    }
+    pthread_cond_signal(&s->ended);
+    pthread_mutex_unlock(&s->ends);
+}
+
+static void simulate(session *s, const sim_block *blocks, size_t count)
+{
+    if (count == 0)
+        return;
+    int error = sim_run(s->sim, blocks, count);
+    if (error) {
+        pthread_mutex_lock(&s->ends);
+        s->error = error;
+        s->problem = "memory is out: the simulation has stopped";
+        pthread_mutex_unlock(&s->ends);
+        return;
+    }
+    session_lock(s);
+    for (size_t i = 0; i < count; i++) {
+        uint64_t now_ns = sim_stream_now_ns(s->sim, blocks[i].stream);
+        if (now_ns > s->last_event_ns)
+            s->last_event_ns = now_ns;
+    }
+    session_unlock(s);
+}
+
+static void process_blocks(session *s, block **blocks, size_t count)
+{
+    sim_block run[BLOCKS_A_RUN];
+    size_t run_count = 0;
+    for (size_t i = 0; i < count; i++) {
+        const block *b = blocks[i];
+        if (b->kind == BLOCK_EVENTS_KIND) {
+            if (b->stream < s->sim_streams.count && s->sim_streams.items[b->stream] != STREAM_UNKNOWN && !s->error)
+                run[run_count++] = (sim_block){s->sim_streams.items[b->stream], b->event_count, b->events};
+            continue;
+        }
+        simulate(s, run, run_count);
+        run_count = 0;
+        if (b->kind == BLOCK_STREAM_BEGINS)
+            begin_stream(s, b);
+        else
+            end_stream(s, b);
+    }
+    simulate(s, run, run_count);
+}
+
+static void *simulation_main(void *argument)
+{
+    session *s = argument;
+    block *blocks[BLOCKS_A_RUN];
+    while (!atomic_load_explicit(&s->stops, memory_order_relaxed)) {
+        size_t count = block_pool_wait(s->pool, blocks, BLOCKS_A_RUN, 50);
+        uint64_t events = 0;
+        for (size_t i = 0; i < count; i++)
+            events += blocks[i]->event_count;
+        atomic_store_explicit(&s->working, events, memory_order_relaxed);
+        process_blocks(s, blocks, count);
+        atomic_store_explicit(&s->working, 0, memory_order_relaxed);
+        for (size_t i = 0; i < count; i++)
+            block_pool_give(s->pool, blocks[i]);
+    }
+    return NULL;
+}
+
+/* ---- start and stop ------------------------------------------------------------------------------------------- */
+
+/* Half of the cores, so that the program keeps its own; at least one. */
+static unsigned worker_count(void)
+{
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    return cores >= 4 ? (unsigned)(cores / 2 < 8 ? cores / 2 : 8) : cores >= 2 ? 2 : 1;
+}
+
+static int start_parts(session *s)
+{
+    int error = block_pool_new(&s->pool, POOL_BLOCKS);
+    if (!error)
+        error = workers_new(&s->workers, worker_count());
+    if (!error)
+        error = catalog_new(&s->catalog);
+    if (!error)
+        error = history_new(&s->history, s->desc.memory_bytes);
+    sim_desc sim_settings = {
+        .workers = s->workers,
+        .catalog = s->catalog,
+        .sink = take_spans,
+        .lock = lock_model,
+        .unlock = unlock_model,
+        .context = s,
+    };
+    if (!error)
+        error = sim_new(&s->sim, &sim_settings);
+    intake_desc intake_settings = {
+        .pool = s->pool,
+        .listen_fd = s->desc.listen_fd,
+        .socket_path = s->desc.socket_path,
+        .watch_pid = s->desc.watch_pid,
+    };
+    if (!error)
+        error = intake_start(&s->intake, &intake_settings);
+    if (!error)
+        error = -pthread_create(&s->thread, NULL, simulation_main, s);
+    s->has_thread = !error;
+    return error;
+}
+
+int session_start(session **out, const session_desc *desc)
+{
+    session *s = *out = mem_zalloc(1, sizeof *s);
+    if (!s)
+        return -ENOMEM;
+    s->desc = *desc;
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_mutex_init(&s->model, NULL);
+    pthread_mutex_init(&s->ends, NULL);
+    pthread_cond_init(&s->ended, &attributes);
+    pthread_condattr_destroy(&attributes);
+    int error = start_parts(s);
+    if (error) {
+        session_stop(s);
+        *out = NULL;
+    }
+    return error;
+}
+
+void session_stop(session *s)
+{
+    if (!s)
+        return;
+    /* In reverse: nobody fills blocks any more, then nobody takes them, then what they were taken into goes. */
+    atomic_store_explicit(&s->stops, true, memory_order_relaxed);
+    if (s->has_thread)
+        pthread_join(s->thread, NULL);
+    intake_stop(s->intake);
+    sim_delete(s->sim);
+    history_delete(s->history);
+    catalog_delete(s->catalog);
+    workers_delete(s->workers);
+    block_pool_delete(s->pool);
+    vec_free(&s->sim_streams);
+    vec_free(&s->unanswered);
+    pthread_cond_destroy(&s->ended);
+    pthread_mutex_destroy(&s->ends);
+    pthread_mutex_destroy(&s->model);
+    mem_free(s);
+}
+
+/* ---- reading -------------------------------------------------------------------------------------------------- */
+
+session_model session_model_of(session *s) { return (session_model){s->catalog, s->history, s->sim, s->last_event_ns}; }
+
+static double rate_of(session *s, uint64_t event_count)
+{
+    uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
+    if (s->rate_ns == 0) {
+        s->rate_ns = now_ns;
+        s->rate_count = event_count;
+    } else if (now_ns - s->rate_ns >= UINT64_C(500000000)) {
+        s->rate = (double)(event_count - s->rate_count) * 1e9 / (double)(now_ns - s->rate_ns);
+        s->rate_ns = now_ns;
+        s->rate_count = event_count;
+    }
+    return s->rate;
+}
+
+session_status session_status_of(session *s)
+{
+    intake_stats in = intake_stats_of(s->intake);
+    uint64_t queued = block_pool_backlog(s->pool), working = atomic_load_explicit(&s->working, memory_order_relaxed);
+    session_lock(s);
+    history_stats kept = history_stats_of(s->history);
+    session_unlock(s);
+    pthread_mutex_lock(&s->ends);
+    const char *problem = s->problem;
+    uint64_t ended = s->ended_count;
+    pthread_mutex_unlock(&s->ends);
+    return (session_status){
+        .event_count = in.event_count,
+        .backlog_events = in.ring_backlog + queued + working,
+        .dropped = in.dropped,
+        .writer_waits = in.writer_waits,
+        .events_per_s = rate_of(s, in.event_count),
+        .history = kept,
+        .stream_count = in.stream_count,
+        .open_streams = (uint32_t)(in.stream_count - ended),
+        .is_over = intake_is_over(s->intake) && ended == in.stream_count,
+        .problem = problem,
+    };
+}
+
+bool session_wait(session *s, int timeout_ms)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    t.tv_nsec += (long)timeout_ms * 1000000;
+    t.tv_sec += t.tv_nsec / 1000000000;
+    t.tv_nsec %= 1000000000;
+    pthread_mutex_lock(&s->ends);
+    while (s->ended_count == s->seen_count && pthread_cond_timedwait(&s->ended, &s->ends, &t) == 0)
+        ;
+    bool some = s->ended_count != s->seen_count;
+    s->seen_count = s->ended_count;
+    pthread_mutex_unlock(&s->ends);
+    return some;
+}
+
+void session_answer(session *s)
+{
+    VEC(uint32_t) streams = {0};
+    pthread_mutex_lock(&s->ends);
+    streams.items = s->unanswered.items; /* taken over whole */
+    streams.count = s->unanswered.count;
+    s->unanswered.items = NULL;
+    s->unanswered.count = s->unanswered.capacity = 0;
+    pthread_mutex_unlock(&s->ends);
+    for (size_t i = 0; i < streams.count; i++)
+        intake_done(s->intake, streams.items[i]);
+    vec_free(&streams);
+}
+
+void session_answer_at_once(session *s)
+{
+    atomic_store_explicit(&s->answers_at_once, true, memory_order_relaxed);
+    session_answer(s); /* who said goodbye before */
+}

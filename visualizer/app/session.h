@@ -1,0 +1,65 @@
+/* app/session.h - everything behind the picture: drain, simulation and history, on threads of their own.
+ * For:     main.c, window.c, window_shot.c.
+ * Idea:    intake's thread fills blocks; the session's thread takes them, runs the parallel scan and appends to the history;
+ *          the window's thread reads under the model lock. Order of importance: drain, simulate, draw.
+ *
+ *            rings ─intake thread─> blocks ─simulation thread + workers─> catalog, history ─model lock─> window thread
+ * Use:     session_start; session_lock, read session_model, session_unlock; session_wait; session_stop.
+ * Memory:  owns intake, block pool, simulation, catalog and history.
+ * Threads: session_start, session_wait and session_stop on one thread; the others as said.
+ */
+#ifndef RRTRACE_APP_SESSION_H
+#define RRTRACE_APP_SESSION_H
+
+#include "history/history.h"
+#include "sim/catalog.h"
+#include "sim/sim.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+typedef struct session session;
+
+typedef struct session_desc {
+    int listen_fd;
+    const char *socket_path;
+    pid_t watch_pid;
+    size_t memory_bytes;
+} session_desc;
+
+/* Read under the lock. */
+typedef struct session_model {
+    const catalog *catalog;
+    const history *history;
+    const sim *sim;
+    uint64_t last_event_ns; /* the newest event seen, 0: none yet */
+} session_model;
+
+typedef struct session_status {
+    uint64_t event_count, backlog_events, dropped, writer_waits;
+    double events_per_s; /* over about the last second */
+    history_stats history;
+    uint32_t stream_count, open_streams;
+    bool is_over;        /* see intake_is_over, and everything is processed */
+    const char *problem; /* static text: the last damaged stream's, or NULL */
+} session_status;
+
+int session_start(session **out, const session_desc *desc); /* 0 or -errno */
+void session_stop(session *s);                              /* NULL is fine */
+
+void session_lock(session *s);
+void session_unlock(session *s);
+session_model session_model_of(session *s); /* with the lock held */
+
+session_status session_status_of(session *s);
+
+/* Wait until a stream has ended or the session is over, at most timeout_ms. True: some stream ended since the last call. */
+bool session_wait(session *s, int timeout_ms);
+/* Tell all programs that said goodbye so far that their part is done. */
+void session_answer(session *s);
+/* From now on tell each as soon as its events are processed: nothing is written at the end. */
+void session_answer_at_once(session *s);
+
+#endif

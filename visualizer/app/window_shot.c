@@ -1,0 +1,99 @@
+#include "app/shot.h"
+
+#include "base/mem.h"
+#include "gpu/gpu.h"
+#include "view/view.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define STB_IMAGE_WRITE_IMPLEMENTATION
+#define STB_IMAGE_WRITE_STATIC
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wunused-function"
+#include <stb/stb_image_write.h>
+#pragma GCC diagnostic pop
+
+static int write_png(const char *path, uint32_t width, uint32_t height, const uint8_t *rgba, char *error, size_t error_bytes)
+{
+    size_t length = strlen(path);
+    char *temporary = mem_alloc(length + 16, 1);
+    if (!temporary)
+        return -ENOMEM;
+    snprintf(temporary, length + 16, "%s.part", path);
+    int result = 0;
+    errno = 0;
+    if (!stbi_write_png(temporary, (int)width, (int)height, 4, rgba, (int)width * 4) || rename(temporary, path) != 0) {
+        result = errno ? -errno : -EIO;
+        snprintf(error, error_bytes, "%s: can't be written: %s", path, strerror(-result));
+        unlink(temporary);
+    }
+    mem_free(temporary);
+    return result;
+}
+
+static view_status status_for(const session_status *s)
+{
+    return (view_status){
+        .event_count = s->event_count,
+        .dropped = s->dropped,
+        .span_count = s->history.span_count,
+        .memory_bytes = s->history.used_bytes,
+        .memory_budget = s->history.budget_bytes,
+        .note = s->problem,
+        .ended = s->open_streams == 0,
+    };
+}
+
+/* Twice: the first frame says which glyphs are needed. */
+static int draw(session *s, gpu *g, view *v, uint32_t width, uint32_t height)
+{
+    session_status status = session_status_of(s);
+    view_status shown = status_for(&status);
+    int result = 0;
+    for (int pass = 0; pass < 2 && result >= 0; pass++) {
+        gpu_frame frame;
+        const uint8_t *pixels;
+        uint32_t atlas_width, atlas_height;
+        session_lock(s);
+        session_model m = session_model_of(s);
+        view_model model = {m.catalog, m.history, m.sim, m.last_event_ns};
+        view_build(v, &model, &shown, width, height, 0.0, &frame);
+        session_unlock(s);
+        if (view_atlas(v, &pixels, &atlas_width, &atlas_height))
+            result = gpu_set_atlas(g, pixels, atlas_width, atlas_height);
+        if (result >= 0)
+            result = gpu_draw(g, &frame);
+    }
+    return result < 0 ? result : 0;
+}
+
+int shot_take(session *s, const char *path, uint32_t width, uint32_t height, char *error, size_t error_bytes)
+{
+    gpu *g = NULL;
+    view *v = NULL;
+    uint8_t *rgba = mem_alloc((size_t)width * height, 4);
+    int result = rgba ? gpu_new(&g, &(gpu_desc){.width = width, .height = height, .validation = getenv("RRTRACE_VALIDATION") != NULL})
+                      : -ENOMEM;
+    if (!result)
+        result = view_new(&v, &(view_desc){.is_software = gpu_is_software(g), .is_still = true});
+    if (!result)
+        result = draw(s, g, v, width, height);
+    if (!result)
+        result = gpu_read_pixels(g, rgba, (size_t)width * height * 4);
+    if (result)
+        snprintf(error, error_bytes, "%s: no picture: %s", path, g && *gpu_error(g) ? gpu_error(g) : strerror(-result));
+    else
+        result = write_png(path, width, height, rgba, error, error_bytes);
+    if (!result && gpu_validation_count(g) > 0) {
+        snprintf(error, error_bytes, "%s: the validation layer had %u messages", path, gpu_validation_count(g));
+        result = -EPROTO;
+    }
+    view_delete(v);
+    gpu_delete(g);
+    mem_free(rgba);
+    return result;
+}
