@@ -10,7 +10,8 @@ require_relative "rrtrace/version"
 #   Rrtrace.mark("cache cleared")                    # name a moment
 #
 # Loading this file starts nothing, and loads nothing else, unless the environment says RRTRACE=1.
-# The methods may be called from any thread and from signal handlers.
+# The methods may be called from any thread and from signal handlers; but the first start has files to load, which Ruby
+# does not do in a signal handler.
 module Rrtrace
   # What every failure of this library raises; the message says what to do about it.
   class Error < StandardError; end
@@ -146,6 +147,8 @@ module Rrtrace
 
         leave_in_time(settings)
         true
+      rescue ThreadError # from require
+        raise Error, "the first start can't be made in a signal handler: write trap(…) { Thread.new { Rrtrace.start } }"
       ensure
         @is_changing = false
       end

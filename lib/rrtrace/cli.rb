@@ -17,10 +17,10 @@ module Rrtrace
     # Word => [what it takes, what it does, who does it]. A command of the same name: rrtrace -- view
     SUBCOMMANDS = {
       "view" => ["FILE", "open a recording in the window", :later],
-      "report" => ["FILE", "tables: methods, callers, threads, GC", :later],
+      "report" => ["FILE", "tables of methods, threads, GC", :later],
       "export" => ["FILE -f FORMAT", "convert for other tools", :later],
       "shot" => ["FILE -o PNG", "draw one picture of a recording", :later],
-      "doctor" => ["", "what works on this machine, and what to do", :here]
+      "doctor" => ["", "what works here, and what to do about it", :here]
     }.freeze
 
     # Option => words for optparse. The values are checked by Settings.
@@ -30,9 +30,9 @@ module Rrtrace
       shot: ["--shot FILE", "no window: draw one picture at the end (PNG)"],
       blocks: ["--[no-]blocks", "trace blocks too [no]"],
       c_calls: ["--[no-]c-calls", "trace methods written in C [yes]"],
-      buffer: ["--buffer SIZE", "ring buffer between program and window [16M]"],
+      buffer: ["--buffer SIZE", "buffer between program and window [16M]"],
       memory: ["--memory SIZE", "what the window may keep in memory [1G]"],
-      on_full: ["--on-full ACTION", "when the buffer is full: wait (lose nothing) or drop [wait]"],
+      on_full: ["--on-full ACTION", "when the buffer is full: wait or drop events [wait]"],
       close_on_exit: ["--close-on-exit", "the window closes when the command ends"]
     }.freeze
 
@@ -106,14 +106,14 @@ module Rrtrace
 
     def usage
       lines = SUBCOMMANDS.map do |name, (arguments, what, who)|
-        format("       rrtrace %-22s %s%s", "#{name} #{arguments}", what, (who == :later) ? " (not in this version yet)" : "")
+        format("       rrtrace %-22s %s%s", "#{name} #{arguments}", what, (who == :later) ? " (later)" : "")
       end
       <<~TEXT
         Usage: rrtrace [options] [--] COMMAND [ARGS…]
         #{lines.join("\n")}
 
-        Runs COMMAND and shows every Ruby process in it, live: each method call, thread, GC pause and GVL hand-over.
-          rrtrace app.rb · rrtrace irb · rrtrace rails server · rrtrace --no-window -- rspec
+        Runs COMMAND and shows, live, every method call, thread and GC pause in it:
+          rrtrace app.rb · rrtrace irb · rrtrace rails server · rrtrace -- rspec
 
         Options, all before COMMAND:
       TEXT
@@ -121,9 +121,10 @@ module Rrtrace
 
     def after_help
       <<~TEXT
-        SIZE is bytes or 64M, 1GiB. Each option has a twin in the environment: RRTRACE_OUTPUT, RRTRACE_WINDOW=0, …;
-        RRTRACE=1 starts by itself in a program that loads the gem. Without a display the session is recorded.
-        A recording without a name: rrtrace-YYYYMMDD-HHMMSS-PID.rrt in this folder. The exit status is COMMAND's.
+        SIZE is bytes or 64M, 1GiB. Options may come from the environment as well:
+        RRTRACE_OUTPUT, RRTRACE_WINDOW=0, …; RRTRACE=1 traces a program that loads the
+        gem, without this command. Without a display the session is recorded, into
+        rrtrace-YYYYMMDD-HHMMSS-PID.rrt unless -o says where.
       TEXT
     end
 
@@ -144,7 +145,7 @@ module Rrtrace
       _, _, who = SUBCOMMANDS.fetch(name)
       case who
       when :here then doctor(arguments)
-      when :visualizer then exec(Rrtrace.visualizer_path, name, *arguments)
+      when :visualizer then become({}, [Rrtrace.visualizer_path, name, *arguments])
       else complain("#{name} is not in this version yet", FAILED)
       end
     end
@@ -165,7 +166,14 @@ module Rrtrace
 
       settings = Settings.new(@given)
       socket = Rrtrace.native.open_session(Rrtrace.visualizer_path, settings.visualizer_arguments)
-      exec(environment(socket, settings), [command.first, command.first], *command.drop(1))
+      become(environment(socket, settings), command)
+    end
+
+    # Returns only when that fails, as for a script whose interpreter is missing.
+    def become(environment, command)
+      exec(environment, [command.first, command.first], *command.drop(1))
+    rescue SystemCallError => error
+      complain("#{command.first} can't be run: #{error.message}", NOT_RUNNABLE)
     end
 
     # Nil when the word can be run, else the exit code and the reason. As execvp looks for it.

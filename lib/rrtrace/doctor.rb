@@ -17,7 +17,6 @@ module Rrtrace
       @out.puts "rrtrace #{VERSION}"
       ruby
       extension
-      shared_memory
       visualizer
       display
       @out.puts(@can_trace ? "Tracing works here." : "Tracing does not work here yet: see the lines with an exclamation mark.")
@@ -32,16 +31,23 @@ module Rrtrace
 
     def extension
       facts = Rrtrace.native.facts
-      say "extension", "loads", *facts.map { |name, value| "#{name}: #{value}" }
+      say "extension", "loads; clock: #{facts.fetch(:clock)}; #{positions(facts)}"
+      shared_memory(facts)
     rescue Error => error
       trouble "extension", error.message
     end
 
-    def shared_memory
-      if File.directory?("/dev/shm") && File.writable?("/dev/shm")
-        say "shared memory", "/dev/shm may be written to"
+    def positions(facts)
+      return "stack positions: verified, #{facts.fetch(:frame_bytes)} bytes a frame" if facts.fetch(:positions_verified)
+
+      "stack positions: counted, as this Ruby lays out its frames in another way"
+    end
+
+    def shared_memory(facts)
+      if facts.fetch(:shared_memory)
+        say "shared memory", File.writable?("/dev/shm") ? "works" : "works without /dev/shm, which may not be written to"
       else
-        trouble "shared memory", "/dev/shm may not be written to: mount a tmpfs there, or give this user access"
+        trouble "shared memory", "there is none: mount a tmpfs at /dev/shm, or raise the memory limit"
       end
     end
 

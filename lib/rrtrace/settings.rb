@@ -23,7 +23,10 @@ module Rrtrace
     FOR_PROGRAMS = %i[buffer on_full blocks c_calls].freeze
 
     EVENT_BYTES = 16
-    BUFFER_BYTES = (128 << 10..4 << 30) # wire/ring.h: RING_SLOTS_MIN to RING_SLOTS_MAX
+    RANGES = {
+      buffer: [128 << 10..4 << 30, "a buffer has 128K to 4G"], # wire/ring.h: RING_SLOTS_MIN to RING_SLOTS_MAX
+      memory: [1 << 20.., "1M is the least"]
+    }.freeze
     SWITCHES = {
       "1" => true, "true" => true, "yes" => true, "on" => true,
       "0" => false, "false" => false, "no" => false, "off" => false
@@ -39,9 +42,8 @@ module Rrtrace
         kind, = TABLE.fetch(key)
         parsed = send(kind, value)
         raise Error, "#{name}: #{value.inspect} is #{WANTED.fetch(kind)}" if parsed.nil?
-        if key == :buffer && !BUFFER_BYTES.cover?(parsed)
-          raise Error, "#{name}: #{value.inspect} is out of range; a buffer has 128K to 4G"
-        end
+        range, words = RANGES[key]
+        raise Error, "#{name}: #{value.inspect} is out of range; #{words}" unless range.nil? || range.cover?(parsed)
 
         parsed
       end
@@ -110,7 +112,7 @@ module Rrtrace
     # For Native.open_session. Raises Error when a file could not be written.
     def visualizer_arguments
       arguments = []
-      arguments << "--no-window" unless window
+      arguments << "--no-window" unless window?
       arguments << "--output=#{writable(:output)}" if output
       arguments << "--shot=#{writable(:shot)}" if shot
       arguments << "--memory=#{memory}" if memory

@@ -6,7 +6,7 @@
 #   arguments --no-window …     hello PID     bye PID     done PID     gone PID     over
 #
 # fake_visualizer.rb LOG DONE OPTIONS…: OPTIONS are those of the real one; DONE is "done", or "silent" to never answer BYE.
-# It runs in any Ruby, without gems, and its process ends when its last program has gone.
+# It runs in any Ruby, without gems, and ends when all programs and the process that opened the session have gone.
 require "fiddle"
 require "socket"
 
@@ -97,9 +97,8 @@ exit if fork # --detach: who waits for the program's output does not wait for us
 Process.setsid
 listener = Socket.for_fd(Integer(value["listen-fd"]))
 programs = []
-had_any = false
 give_up_at = Process.clock_gettime(Process::CLOCK_MONOTONIC) + 120
-until (had_any && programs.empty?) || (!had_any && !alive?(Integer(value["watch-pid"])))
+while programs.any? || alive?(Integer(value["watch-pid"]))
   break if Process.clock_gettime(Process::CLOCK_MONOTONIC) > give_up_at
 
   ready, = IO.select([listener, *programs.map(&:socket)], nil, nil, 0.005)
@@ -107,12 +106,12 @@ until (had_any && programs.empty?) || (!had_any && !alive?(Integer(value["watch-
   ready&.each do |socket|
     if socket == listener
       programs << Program.new(listener.accept.first, done == "done")
-      had_any = true
     else
       program = programs.find { |candidate| candidate.socket == socket }
       programs.delete(program) unless program.receive
     end
   end
 end
-File.unlink(value["socket"]) if File.exist?(value["socket"].to_s)
+File.unlink(value["socket"])
+Dir.rmdir(File.dirname(value["socket"]))
 LOG.puts "over"
