@@ -625,7 +625,8 @@ int capture_prepare(const char **why)
     return 0;
 }
 
-void capture_start(ring *r, bool drop, bool c_calls, bool blocks, bool from_child)
+void capture_start(ring *r, bool drop, bool c_calls, bool blocks, bool from_child,
+                   const ev_clock_def clocks[2])
 {
     capture.ring = r;
     capture.drop = drop;
@@ -650,6 +651,8 @@ void capture_start(ring *r, bool drop, bool c_calls, bool blocks, bool from_chil
     methods_reset();
     thread_number(rb_thread_main()); /* the main thread is number 1 */
     atomic_store(&capture.mode, CAPTURE_ON);
+    capture_define_clock(&clocks[0], true); /* first of all: whoever reads on knows the time of what follows */
+    capture_define_clock(&clocks[1], true);
     define_process();
     if (from_child)
         return; /* the hooks are inherited */

@@ -49,7 +49,8 @@ extern capture_state capture;
 int capture_prepare(const char **why);
 
 /* GVL held, ring in place, mode still off. from_child: hooks are there already, inherited. */
-void capture_start(ring *r, bool drop, bool c_calls, bool blocks, bool from_child);
+void capture_start(ring *r, bool drop, bool c_calls, bool blocks, bool from_child,
+                   const ev_clock_def clocks[2]);
 
 /* GVL held. Mode off, hooks removed (not in a child that did not add them: CRUBY-FACTS 16), users gone. */
 void capture_stop(void);

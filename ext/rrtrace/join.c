@@ -375,9 +375,7 @@ static int link_up(int timeout_ms, bool from_child, char why[JOIN_WHY_BYTES])
         return -1;
     }
     ev_clock_def after = capture_clock();
-    capture_start(link_.ring, link_.drop, link_.c_calls, link_.blocks, from_child);
-    capture_define_clock(&before, true);
-    capture_define_clock(&after, true);
+    capture_start(link_.ring, link_.drop, link_.c_calls, link_.blocks, from_child, (ev_clock_def[]){before, after});
     return 0;
 }
 
