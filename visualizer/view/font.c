@@ -19,8 +19,8 @@
 #pragma GCC diagnostic pop
 
 enum {
-    BAKE_PX = 36,     /* em height in the atlas: twice the usual size on screen keeps corners sharp */
-    BAKE_MARGIN = 6,  /* px around a glyph in which the distance falls to 0 */
+    BAKE_PX = 26,     /* em height in the atlas: near the usual sizes on screen, as a distance is not averaged when shrunk */
+    BAKE_MARGIN = 5,  /* px around a glyph in which the distance falls to 0 */
     FACE_MAX = 6,     /* fonts tried for a character before it is shown as missing */
     GLYPH_SLOTS = 4096, /* hash table; twice what fits the atlas */
 };

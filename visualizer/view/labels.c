@@ -9,7 +9,7 @@
 #include <string.h>
 
 #define CELL_PX 6.0f
-#define TEXT_MIN_PX 9.0f   /* smaller text says nothing */
+#define TEXT_MIN_PX 8.5f   /* smaller text says nothing */
 #define TEXT_MAX_PX 15.0f
 #define SLOPE_MAX 0.6f     /* steeper lines of text are no lines any more */
 
@@ -145,7 +145,7 @@ static void draw_label(const scene *s, const scene_input *in, const scene_label 
     float width = right[0] - left[0];
     float height = fminf(fabsf(corners[0][1] - corners[3][1]), fabsf(corners[1][1] - corners[2][1]));
     float slope = width > 1 ? (right[1] - left[1]) / width : 0;
-    float size_px = fminf(height * 0.78f, TEXT_MAX_PX * in->scale);
+    float size_px = fminf(height * 0.82f, TEXT_MAX_PX * in->scale);
     if (width < LABEL_BYTES_MAX / 8.0f || size_px < TEXT_MIN_PX * in->scale || fabsf(slope) > SLOPE_MAX)
         return;
     const struct { font *f; float size_px; } m = {f, size_px};

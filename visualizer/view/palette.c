@@ -65,11 +65,13 @@ uint32_t palette_method(uint32_t hash, uint32_t kind, uint32_t depth)
 {
     /* Names that differ in one letter have hashes that may differ in low bits alone: spread them (Knuth's constant). */
     uint32_t spread = hash * 2654435769u;
-    float hue = PALETTE_GC_HUE_END + (float)(spread >> 22) / 1024.0f * (360.0f - (PALETTE_GC_HUE_END - PALETTE_GC_HUE_BEGIN));
+    const float first = PALETTE_RUNNING_HUE_BEGIN - PALETTE_GC_HUE_END, second = 360 + PALETTE_GC_HUE_BEGIN - PALETTE_RUNNING_HUE_END;
+    float along = (float)(spread >> 22) / 1024.0f * (first + second);
+    float hue = along < first ? PALETTE_GC_HUE_END + along : PALETTE_RUNNING_HUE_END + along - first;
     /* A little lightness from other bits: for those who see few hues, neighbours still differ. */
     float lightness = 0.71f + (float)(spread >> 18 & 15u) / 15.0f * 0.07f;
     float deeper = (float)(depth < 24 ? depth : 24) / 24.0f;
-    float chroma = kind == EV_METHOD_C ? 0.035f : kind == EV_METHOD_BLOCK ? 0.075f : 0.115f;
+    float chroma = kind == EV_METHOD_C ? 0.032f : kind == EV_METHOD_BLOCK ? 0.065f : 0.098f;
     return palette_oklch(lightness - 0.10f * deeper, chroma, fmodf(hue, 360.0f));
 }
 
@@ -101,6 +103,15 @@ uint32_t palette_mix(uint32_t a, uint32_t b, float t)
         out |= (uint32_t)(mixed + 0.5f) << shift;
     }
     return out;
+}
+
+uint32_t palette_under_light(uint32_t color, float share)
+{
+    const float white = 0.18f * share; /* what gpu/ mixes into a top */
+    float rgb[3];
+    for (int i = 0; i < 3; i++)
+        rgb[i] = (channel(color, 8 * i) - white) / (1 - white);
+    return pack(rgb, channel(color, 24));
 }
 
 uint32_t palette_alpha(uint32_t color, float alpha)

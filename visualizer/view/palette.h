@@ -2,7 +2,7 @@
  * For:     scene.c, panels.c.
  * Idea:    a method's colour comes from the hash of its name with digits left out (the catalog's), so it is the same in every
  *          process and every session. Hues differ, perceived lightness hardly does: no method shouts. The reds and oranges
- *          are left to GC, so that a pause is never mistaken for a method.
+ *          are left to GC, so that a pause is never mistaken for a method, and one green to running threads.
  * Threads: any; values only.
  * Units:   colours are 0xAABBGGRR, sRGB; OKLCH lightness 0 … 1, chroma 0 … about 0.3, hue in degrees.
  * Source:  Ottosson, "A perceptual color space for image processing" (OKLab, 2020); contrast after WCAG 2.1, 1.4.3.
@@ -26,7 +26,10 @@
 
 /* Hues in [PALETTE_GC_HUE_BEGIN, PALETTE_GC_HUE_END) belong to GC alone. */
 #define PALETTE_GC_HUE_BEGIN 12.0f
-#define PALETTE_GC_HUE_END 62.0f
+#define PALETTE_GC_HUE_END 72.0f
+/* … and these to threads that run. */
+#define PALETTE_RUNNING_HUE_BEGIN 138.0f
+#define PALETTE_RUNNING_HUE_END 160.0f
 
 uint32_t palette_oklch(float lightness, float chroma, float hue_deg); /* opaque; chroma is lowered until sRGB has it */
 void palette_to_oklch(uint32_t color, float *lightness, float *chroma, float *hue_deg);
@@ -39,6 +42,9 @@ uint32_t palette_unwound(uint32_t color);  /* a span that an exception or throw 
 uint32_t palette_open_end(uint32_t color); /* the end of a call that still runs */
 uint32_t palette_idle(uint32_t color);     /* an open frame of a fiber that is not running */
 uint32_t palette_gvl(sim_gvl state);
+
+/* The colour to give a box whose top should show this one: gpu/ lights tops up. share 0: for its front. */
+uint32_t palette_under_light(uint32_t color, float share);
 
 uint32_t palette_mix(uint32_t a, uint32_t b, float t); /* t 0: a, 1: b; alpha too */
 uint32_t palette_alpha(uint32_t color, float alpha);   /* the colour with its alpha multiplied */

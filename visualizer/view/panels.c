@@ -2,6 +2,7 @@
 
 #include "view/label.h"
 #include "view/palette.h"
+#include "wire/event.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -150,31 +151,57 @@ static void draw_lane_names(painter *p)
     }
 }
 
+/* Where the axis has a time: in front of the floor, or at the bottom of a chart. */
+static bool axis_point(const painter *p, uint64_t time_ns, float px[2])
+{
+    const scene_input *in = p->in->scene;
+    float world[3] = {scene_x(in, time_ns), 0, in->layout->z_end + 0.3f};
+    float lowest = p->height_px - 46 * p->scale, parallel = fmaxf(in->layout->flame, in->layout->threads_share);
+    if (!camera_project(in->camera, world, px))
+        return false;
+    px[1] += 11 * p->scale;
+    px[1] = fminf(px[1] + (lowest - px[1]) * parallel, lowest);
+    return true;
+}
+
+static void draw_now(painter *p)
+{
+    const char *name = p->in->status->ended ? "end" : "now";
+    float px[2], width = width_of(p, name, SMALL_PX);
+    if (axis_point(p, p->in->scene->model->now_ns, px) && px[0] > 0 && px[0] < p->width_px)
+        pill(p, fminf(px[0] - 0.5f * width, p->width_px - width - EDGE_PX), px[1], name, SMALL_PX,
+             p->in->is_live ? PALETTE_ACCENT : PALETTE_TEXT, 1);
+}
+
 static void draw_time_axis(painter *p)
 {
     const scene_input *in = p->in->scene;
-    const layout *l = in->layout;
     int64_t tick_ns;
     uint64_t step_ns;
     scene_ticks(in, p->in->built->begin_ns, &tick_ns, &step_ns);
-    float lowest = p->height_px - 50 * p->scale, last_end = -1e9f;
     for (int i = 0; i < 64; i++, tick_ns += (int64_t)step_ns) {
         uint64_t at_ns = in->begin_ns + (uint64_t)tick_ns;
         if (at_ns > p->in->built->end_ns)
             break;
-        float world[3] = {scene_x(in, at_ns), 0, l->z_end + 0.3f}, px[2];
+        float px[2];
         char name[32];
-        if (!camera_project(in->camera, world, px))
+        if (!axis_point(p, at_ns, px))
             continue;
         label_tick(tick_ns, step_ns, name);
-        float width = width_of(p, name, SMALL_PX), y = px[1] + 10 * p->scale;
-        y = fminf(y + (lowest - y) * l->flame, lowest);
-        float x = px[0] - 0.5f * width;
-        if (x < EDGE_PX || x + width > p->width_px - EDGE_PX || x < last_end + 10 * p->scale)
-            continue;
-        if (pill(p, x, y, name, SMALL_PX, PALETTE_TEXT_DIM, 1))
-            last_end = x + width;
+        float width = width_of(p, name, SMALL_PX), x = px[0] - 0.5f * width;
+        if (x >= EDGE_PX && x + width <= p->width_px - EDGE_PX)
+            pill(p, x, px[1], name, SMALL_PX, PALETTE_TEXT_DIM, 1);
     }
+}
+
+/* Charts run under the lines of text at the edges: a ground for them. */
+static void draw_bars(painter *p)
+{
+    float parallel = fmaxf(p->in->scene->layout->flame, p->in->scene->layout->threads_share);
+    uint32_t ground = palette_alpha(PALETTE_BACKGROUND, 0.55f + 0.40f * parallel);
+    float bottom = (34 + 30 * parallel) * p->scale;
+    quad_list_rect(p->out, 0, 0, p->width_px, 40 * p->scale, ground);
+    quad_list_rect(p->out, 0, p->height_px - bottom, p->width_px, bottom, ground);
 }
 
 static void draw_title(painter *p)
@@ -236,6 +263,7 @@ static void draw_paused(painter *p)
 static void draw_legend(painter *p)
 {
     const struct { uint32_t color; const char *name; } entries[] = {
+        {palette_method(0x9e3779b9u, EV_METHOD_RUBY, 0), "method call, callees on top"},
         {palette_gvl(SIM_GVL_RUNNING), "running"},
         {palette_gvl(SIM_GVL_WAITING), "waiting for the GVL"},
         {palette_gvl(SIM_GVL_BLOCKED), "blocked or sleeping"},
@@ -301,6 +329,8 @@ void panels_draw(const panels_input *in, font *f, quad_list *out)
     if (in->scene->layout->lanes.count == 0) {
         draw_empty(&p);
     } else {
+        draw_bars(&p);
+        draw_now(&p);
         draw_lane_names(&p);
         draw_time_axis(&p);
     }

@@ -126,10 +126,16 @@ static uint32_t method_color(scene *s, const catalog_method *method, uint32_t de
     return slot->color;
 }
 
+/* Strips are seen from above, but in the flame chart. */
+static uint32_t strip_color(const scene_input *in, uint32_t state)
+{
+    return palette_under_light(palette_gvl((sim_gvl)state), 1 - in->layout->flame);
+}
+
 static uint32_t node_color(scene *s, const scene_input *in, const row *r, const history_node *node)
 {
     if (r->is_gvl)
-        return palette_gvl((sim_gvl)node->value);
+        return strip_color(in, node->value);
     uint32_t color = method_color(s, catalog_method_of(in->model->catalog, r->process, node->value), r->depth);
     if (node->span_count > 1) {
         uint64_t length_ns = node->end_ns - node->begin_ns;
@@ -198,7 +204,7 @@ static void add_open(scene *s, const scene_input *in, const row *r, const sim_sp
     float x0, x1;
     if (frame->begin_ns >= end_ns || !visible_part(in, r, frame->begin_ns, end_ns, &x0, &x1))
         return;
-    uint32_t color = r->is_gvl ? palette_gvl((sim_gvl)frame->value)
+    uint32_t color = r->is_gvl ? strip_color(in, frame->value)
                                : method_color(s, catalog_method_of(in->model->catalog, r->process, frame->value), r->depth);
     if (is_idle)
         color = palette_idle(color);
@@ -372,7 +378,7 @@ static void add_floors(scene *s, const scene_input *in)
         float x[2];
         uint64_t begin_ns = catalog_thread_at(in->model->catalog, lane->thread)->begin_ns;
         if (visible_part(in, &r, begin_ns, lane_end_ns(in, lane), &x[0], &x[1]))
-            add_plain(s, x, y, z, PALETTE_LANE);
+            add_plain(s, x, y, z, palette_under_light(PALETTE_LANE, 1 - l->flame));
     }
 }
 
@@ -424,7 +430,7 @@ static void add_gc(scene *s, const scene_input *in, const layout_group *group, u
     /* Few enough to be blended: coarser until they fit. */
     while ((count = history_query(in->model->history, track, 0, r.ns[0], r.ns[1], resolution, s->nodes, SCENE_NODES)) >= SCENE_NODES / 2)
         resolution *= 2;
-    float alpha = 0.34f * (count > 24 ? sqrtf(24.0f / (float)count) : 1);
+    float alpha = 0.30f * (count > 24 ? sqrtf(24.0f / (float)count) : 1);
     for (size_t i = 0; i < count; i++) {
         double length_ns = (double)(s->nodes[i].end_ns - s->nodes[i].begin_ns);
         double busy = length_ns > 0 ? (double)s->nodes[i].busy_ns / length_ns : 1;
