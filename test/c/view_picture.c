@@ -133,3 +133,50 @@ TEST(a_live_window_says_what_it_can_do)
     picture_close(&p);
     session_delete(&s);
 }
+
+static void draw_still(const char *name, void (*make)(session *), view_camera camera_kind)
+{
+    picture p;
+    session s;
+    session_new(&s);
+    make(&s);
+    view_desc desc = {.is_still = true, .camera = camera_kind};
+    picture_open(&p, &desc);
+    picture_draw(&p, &s, &still_status, 0);
+    picture_keep(&p, name);
+    CHECK(p.frame.box_count > 10);
+    picture_close(&p);
+    session_delete(&s);
+}
+
+static void make_many_threads(session *s) { scenes_threads(s, 60); }
+static void make_deep(session *s) { scenes_deep(s, 4000); }
+static void make_empty(session *s) { session_process(s, 1, "ruby empty.rb"); }
+
+TEST(processes_threads_depth_and_fibers_are_drawn)
+{
+    draw_still("processes-scene", scenes_processes, VIEW_CAMERA_SCENE);
+    draw_still("processes-flame", scenes_processes, VIEW_CAMERA_FLAME);
+    draw_still("threads-scene", make_many_threads, VIEW_CAMERA_SCENE);
+    draw_still("threads-threads", make_many_threads, VIEW_CAMERA_THREADS);
+    draw_still("threads-flame", make_many_threads, VIEW_CAMERA_FLAME);
+    draw_still("deep-scene", make_deep, VIEW_CAMERA_SCENE);
+    draw_still("deep-flame", make_deep, VIEW_CAMERA_FLAME);
+    draw_still("fibers-scene", scenes_fibers, VIEW_CAMERA_SCENE);
+    draw_still("fibers-flame", scenes_fibers, VIEW_CAMERA_FLAME);
+}
+
+TEST(a_session_without_calls_says_that_it_waits)
+{
+    picture p;
+    session s;
+    session_new(&s);
+    make_empty(&s);
+    picture_open(&p, &(view_desc){.is_software = true});
+    picture_draw(&p, &s, &still_status, 0.02);
+    picture_keep(&p, "empty");
+    CHECK_EQ(p.frame.box_count, 0);
+    CHECK(p.frame.quad_count > 20);
+    picture_close(&p);
+    session_delete(&s);
+}

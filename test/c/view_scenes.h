@@ -181,4 +181,110 @@ __attribute__((unused)) static void scenes_script(session *s)
     CHECK_EQ(sim_stream_close(s->sim, s->stream), 0);
 }
 
+static void scenes_work(session *s, uint32_t method, uint32_t leaf, double begin, double end, int n)
+{
+    session_at(s, begin);
+    session_call(s, method);
+    scenes_burst(s, leaf, begin + 0.1 * (end - begin), end - 0.1 * (end - begin), n);
+    session_at(s, end);
+    session_return(s);
+}
+
+/* Threads of a parallel test run in three processes, one of them with a Ractor. */
+__attribute__((unused)) static void scenes_processes(session *s)
+{
+    static const char *const commands[] = {"ruby -S rake test", "ruby bin/worker 1", "ruby bin/worker 2"};
+    uint64_t seed = 3;
+    for (uint32_t p = 0; p < 4; p++) {
+        session_at(s, 200.0 * p);
+        session_process_of(s, p == 3 ? 1002 : 1000 + p, p == 3 ? 2 : 1, commands[p < 3 ? p : 2]);
+        uint32_t run = session_method(s, "Minitest::Runnable.run", EV_METHOD_RUBY);
+        uint32_t check = session_method(s, p == 1 ? "WorkerTest#test_one" : "RakeTest#test_two", EV_METHOD_RUBY);
+        session_thread(s, 1, "", p != 3);
+        session_switch(s, 1, 1);
+        session_call(s, run);
+        for (double at = 200.0 * p + 50; at < 3000;) {
+            double length = 20 + (double)test_random_below(&seed, 200);
+            scenes_work(s, check, run, at, at + length, 6);
+            at += length + 30;
+        }
+        session_gc(s, 1500, 1530);
+        session_at(s, 3000);
+        session_return(s);
+    }
+}
+
+/* Many threads, a few of them alive at any time but for some that stay. */
+__attribute__((unused)) static void scenes_threads(session *s, uint32_t count)
+{
+    session_process(s, 31, "ruby pool.rb");
+    uint32_t work = session_method(s, "Pool#work", EV_METHOD_RUBY), leaf = session_method(s, "Digest::SHA256#update", EV_METHOD_C);
+    session_thread(s, 1, "", true);
+    session_switch(s, 1, 1);
+    session_call(s, work);
+    for (uint32_t t = 0; t < count; t++) {
+        session_at(s, 10 + 5 * t);
+        session_event(s, EV_THREAD_STARTED, t + 2, 0);
+        session_event(s, EV_THREAD_READY, t + 2, 0);
+    }
+    for (uint32_t t = 0; t < count; t++) {
+        double at = 10 + 5 * count + 40 * t;
+        session_at(s, at);
+        session_event(s, EV_THREAD_RESUMED, t + 2, 0);
+        session_switch(s, t + 2, t + 2);
+        scenes_work(s, work, leaf, at + 1, at + 35, 5);
+        session_event(s, EV_THREAD_SUSPENDED, t + 2, 0);
+    }
+}
+
+/* A recursion that is very deep for a short time, on the way up. */
+__attribute__((unused)) static void scenes_deep(session *s, uint32_t depth)
+{
+    session_process(s, 32, "ruby deep.rb");
+    uint32_t down = session_method(s, "Tree#walk", EV_METHOD_RUBY), leaf = session_method(s, "Hash#[]", EV_METHOD_C);
+    session_thread(s, 1, "", true);
+    session_switch(s, 1, 1);
+    session_at(s, 1);
+    session_call(s, down);
+    scenes_burst(s, leaf, 2, 900, 100);
+    for (uint32_t i = 1; i < depth; i++) {
+        session_at(s, 1000 + 500.0 * i / depth);
+        session_call(s, down);
+    }
+    for (uint32_t i = 1; i < depth; i++) {
+        session_at(s, 1600 + 500.0 * i / depth);
+        session_return(s);
+    }
+    scenes_burst(s, leaf, 2200, 3000, 100);
+}
+
+/* Enumerators: the root fiber and two others take turns, one of them is left behind unfinished. */
+__attribute__((unused)) static void scenes_fibers(session *s)
+{
+    session_process(s, 33, "ruby fibers.rb");
+    uint32_t main = session_method(s, "Object#consume", EV_METHOD_RUBY), next = session_method(s, "Enumerator#next", EV_METHOD_C);
+    uint32_t each = session_method(s, "Feed#each", EV_METHOD_RUBY), item = session_method(s, "Feed#item", EV_METHOD_RUBY);
+    session_thread(s, 1, "", true);
+    session_switch(s, 1, 1);
+    session_at(s, 5);
+    session_call(s, main);
+    for (int i = 0; i < 40; i++) {
+        double at = 10 + i * 20;
+        uint32_t fiber = i < 10 ? 2 : 3;
+        session_at(s, at);
+        session_call(s, next);
+        session_at(s, at + 2);
+        session_switch(s, fiber, 1);
+        if (i == 0 || i == 10)
+            session_call(s, each);
+        session_leaf(s, item, at + 3, at + 12);
+        session_at(s, at + 13);
+        session_switch(s, 1, 1);
+        session_at(s, at + 14);
+        session_return(s);
+    }
+    session_at(s, 820);
+    session_return(s);
+}
+
 #endif

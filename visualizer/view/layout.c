@@ -11,6 +11,8 @@
 #define SHRINK_TAU_S 0.25     /* rows getting smaller: the stack has grown out of the picture */
 #define GROW_TAU_S 2.5        /* rows getting larger: no hurry, it may come back */
 #define ROW_HEIGHT_MAX 0.42f
+#define LANE_SHARE_MAX 0.75f  /* of the flame chart's height, for one lane */
+#define SUB_GAP 0.6f          /* between a thread's fibers in the flame chart, rows */
 #define ROW_HEIGHT_FLAT 0.0008f /* threads camera: only the order of depths is left */
 
 static float mixf(float a, float b, float t) { return a + (b - a) * t; }
@@ -158,8 +160,13 @@ static float rows_of(const layout_thread *thread)
 {
     float rows = 0;
     for (uint32_t sub = 0; sub < LAYOUT_SUBS; sub++)
-        rows += thread->rows[sub];
+        rows += thread->rows[sub] + (sub > 0 ? SUB_GAP * fminf(thread->rows[sub], 1) : 0);
     return rows;
+}
+
+float layout_row_height(const layout *l, const layout_lane *lane)
+{
+    return l->row_height * mixf(1, lane->squeeze, l->flame);
 }
 
 /* The heights and depths that the lanes in sight should have, and their easing towards them. */
@@ -171,7 +178,9 @@ static void ease_measures(layout *l, const layout_desc *desc)
         lanes += l->lanes.items[i].weight;
         for (uint32_t sub = 0; sub < LAYOUT_SUBS; sub++)
             deepest = fmaxf(deepest, thread->rows[sub] * l->lanes.items[i].weight);
-        flame_rows += (rows_of(thread) + 2.2f) * l->lanes.items[i].weight;
+        float rows_max = LANE_SHARE_MAX * desc->free_height_px / desc->row_px * fmaxf(desc->stretch, 1);
+        l->lanes.items[i].squeeze = fminf(rows_max / rows_of(thread), 1);
+        flame_rows += (rows_of(thread) * l->lanes.items[i].squeeze + 2.2f) * l->lanes.items[i].weight;
     }
     lanes = fmaxf(lanes + GROUP_GAP * (float)(l->groups.count ? l->groups.count - 1 : 0), 1);
     float scene_pitch = clampf(9.0f / lanes, 0.12f, 1.7f);
@@ -180,7 +189,7 @@ static void ease_measures(layout *l, const layout_desc *desc)
     float scene_height = lanes < 1.5f ? 4.0f : clampf(1.35f * scene_pitch + 1.2f / lanes, 0.3f, 2.9f);
     float scene_row = fminf(scene_height / deepest, ROW_HEIGHT_MAX);
     float flame_row = clampf(desc->free_height_px / fmaxf(flame_rows, 1), desc->row_px, 2.0f * desc->row_px) * desc->units_per_px;
-    float row = mixf(mixf(scene_row, flame_row, desc->flame), ROW_HEIGHT_FLAT, desc->threads);
+    float row = mixf(mixf(scene_row, flame_row, desc->flame) * desc->stretch, ROW_HEIGHT_FLAT, desc->threads);
     float pitch = mixf(mixf(scene_pitch, 1.0f, desc->flame), threads_pitch, desc->threads);
     /* The depths are eased already; what is left to ease here is the number of lanes and the camera. */
     bool at_once = !l->is_set;
@@ -205,7 +214,7 @@ static void place_lanes(layout *l)
         lane->z_begin = z;
         z += l->pitch * lane->weight;
         lane->z_end = z;
-        y -= (rows_of(&l->threads.items[lane->thread]) + 1.0f) * l->row_height * lane->weight;
+        y -= (rows_of(&l->threads.items[lane->thread]) * lane->squeeze + 1.0f) * l->row_height * lane->weight;
         lane->y_floor = y * l->flame;
         l->y_low = fminf(l->y_low, lane->y_floor - 1.0f * l->row_height * l->flame);
         y -= 1.2f * l->row_height * lane->weight;
@@ -247,5 +256,5 @@ void layout_sub(const layout *l, const layout_lane *lane, uint32_t sub, float *z
     *z_end = *z_begin + depth * slice * (thread->subs_used > 1 ? 0.86f : 1.0f);
     *y_floor = lane->y_floor;
     for (uint32_t below = 0; below < sub; below++)
-        *y_floor += thread->rows[below] * l->row_height * l->flame;
+        *y_floor += (thread->rows[below] + SUB_GAP) * layout_row_height(l, lane) * l->flame;
 }

@@ -42,6 +42,7 @@ typedef struct layout_lane {
     float weight;
     float z_begin, z_end;     /* back and front */
     float y_floor;            /* where depth 0 begins */
+    float squeeze;            /* of its rows in the flame chart, where one deep recursion must not push all else away */
 } layout_lane;
 
 typedef struct layout_group { /* a process with its Ractors */
@@ -53,6 +54,7 @@ typedef struct layout_group { /* a process with its Ractors */
 typedef struct layout_desc {
     float flame, threads;
     float row_px, lane_px;         /* smallest comfortable sizes in the parallel cameras, px */
+    float stretch;                 /* of rows, as the user likes them: 1 is as they come */
     float units_per_px;            /* of the parallel cameras */
     float free_height_px;          /* what panels leave of the screen's height */
     uint64_t begin_ns, end_ns;     /* in sight */
@@ -79,6 +81,7 @@ void layout_free(layout *l);
 /* Lanes and measures for this frame. */
 void layout_update(layout *l, const catalog *c, const layout_desc *desc);
 
+float layout_row_height(const layout *l, const layout_lane *lane);
 /* z range of a fiber's boxes in its lane; y of a row's floor. */
 void layout_sub(const layout *l, const layout_lane *lane, uint32_t sub, float *z_begin, float *z_end, float *y_floor);
 /* z and y range of a lane's GVL strip. */

@@ -12,13 +12,16 @@
 #define KEY_ZOOM_PER_S 1.8
 #define KEY_MOVE_PER_S 0.7   /* windows */
 #define KEY_PAN_PER_S 0.5f   /* screen widths */
+#define STRETCH_MIN 0.25f
+#define STRETCH_MAX 32.0f
 #define FINE 0.25
 #define FAST 4.0
 #define NOW_MARGIN 0.012     /* of the window, right of now */
 
 void nav_init(nav *n, view_camera mode, float scale)
 {
-    *n = (nav){.mode = mode, .scale = scale, .is_following = true, .yaw_rad = SCENE_YAW_RAD, .pitch_rad = SCENE_PITCH_RAD};
+    *n = (nav){.mode = mode, .scale = scale, .is_following = true, .yaw_rad = SCENE_YAW_RAD, .pitch_rad = SCENE_PITCH_RAD,
+               .stretch = 1, .stretch_goal = 1};
     n->goal = (camera_pose){.window_ns = NAV_WINDOW_FIRST_NS, .width = 20};
     n->pose = n->goal;
 }
@@ -69,6 +72,7 @@ static void reset(nav *n)
     set_mode(n, n->mode);
     n->yaw_rad = SCENE_YAW_RAD;
     n->pitch_rad = SCENE_PITCH_RAD;
+    n->stretch_goal = 1;
     n->has_chosen = false;
     n->goal.window_ns = NAV_WINDOW_LIVE_NS;
     if (n->has_ended && n->now_ns <= NAV_FIT_ENDED_NS)
@@ -203,6 +207,10 @@ static bool drag_to(nav *n, float x_px, float y_px)
 static bool wheel(nav *n, const view_input_event *e)
 {
     double notches = (double)e->wheel_y;
+    if (n->modifiers & VIEW_MOD_ALT) {
+        n->stretch_goal = fminf(fmaxf(n->stretch_goal * (float)exp(notches * WHEEL_ZOOM), STRETCH_MIN), STRETCH_MAX);
+        return notches != 0;
+    }
     if (notches == 0 && (n->modifiers & VIEW_MOD_SHIFT))
         notches = (double)e->wheel_x; /* some systems turn the wheel sideways while Shift is held */
     else if (e->wheel_x != 0)
@@ -330,9 +338,12 @@ void nav_step(nav *n, const nav_scene *measures, double now_ns, bool has_ended, 
     float flame = n->mode == VIEW_CAMERA_FLAME, threads = n->mode == VIEW_CAMERA_THREADS;
     if (is_at_once) {
         n->pose = n->goal;
+        n->stretch = n->stretch_goal;
         n->flame = flame;
         n->threads = threads;
     } else {
+        n->is_moving |= fabsf(n->stretch_goal / n->stretch - 1) > 1e-3f;
+        n->stretch += (n->stretch_goal - n->stretch) * (float)(1 - exp(-time_s / NAV_TAU_S));
         bool is_changing = n->flame != flame || n->threads != threads;
         float share = (float)(1 - exp(-time_s / NAV_MODE_TAU_S));
         n->flame = fabsf(flame - n->flame) < 2e-3f ? flame : n->flame + (flame - n->flame) * share;

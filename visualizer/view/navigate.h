@@ -31,6 +31,7 @@ typedef struct nav {
     view_camera mode;
     float flame, threads;/* eased shares of those cameras */
     float yaw_rad, pitch_rad; /* the scene camera's, as the user turned it */
+    float stretch, stretch_goal; /* of rows: Alt+wheel */
     float pan[3];        /* what the user moved the target by */
     bool is_following;   /* now stays at the right end */
     bool has_chosen;     /* the user or the caller has set the window: no more fitting by itself */

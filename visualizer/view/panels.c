@@ -65,10 +65,12 @@ static bool pill(painter *p, float x, float y, const char *s, float size, uint32
 void panels_lane_name(const catalog *c, uint32_t thread_id, char *out)
 {
     const catalog_thread *thread = catalog_thread_at(c, thread_id);
+    const catalog_process *process = catalog_process_at(c, thread->process);
+    uint32_t ractor = process->ractor > thread->ractor ? process->ractor : thread->ractor;
     if (thread->name[0])
         snprintf(out, 96, "%.80s", thread->name);
-    else if (thread->ractor > 1 && (thread->is_main || catalog_process_at(c, thread->process)->first_thread == thread_id))
-        snprintf(out, 96, "ractor %u", thread->ractor);
+    else if (ractor > 1 && process->first_thread == thread_id)
+        snprintf(out, 96, "ractor %u", ractor);
     else if (thread->is_main || thread->number == 1)
         snprintf(out, 96, "main");
     else
@@ -260,6 +262,24 @@ static void draw_paused(painter *p)
     text(p, x + width + gap, y - 2 * p->scale, way_out, SMALL_PX, PALETTE_TEXT);
 }
 
+/* In the charts lanes may lie below the screen. */
+static void draw_more_below(painter *p)
+{
+    const layout *l = p->in->scene->layout;
+    uint32_t below = 0;
+    char line[64];
+    if (fmaxf(l->flame, l->threads_share) < 0.9f)
+        return;
+    for (size_t i = 0; i < l->lanes.count; i++) {
+        float world[3] = {0, l->lanes.items[i].y_floor, l->lanes.items[i].z_end}, px[2];
+        if (camera_project(p->in->scene->camera, world, px) && px[1] > p->height_px - 62 * p->scale)
+            below++;
+    }
+    snprintf(line, sizeof line, "%u more below: drag, or Down", below);
+    if (below > 0)
+        pill(p, 0.5f * (p->width_px - width_of(p, line, SMALL_PX)), p->height_px - 78 * p->scale, line, SMALL_PX, PALETTE_ACCENT, 1);
+}
+
 static void draw_legend(painter *p)
 {
     const struct { uint32_t color; const char *name; } entries[] = {
@@ -290,6 +310,7 @@ static void draw_help(painter *p)
         {"Wheel, W S", "zoom time about the pointer (Ctrl finer, Shift faster)"},
         {"A D, arrows, right drag", "move in time"},
         {"Up Down", "move along the stack"},
+        {"Alt + wheel", "taller or lower rows"},
         {"Left or middle drag", "turn the scene; drag the chart"},
         {"Shift + middle drag", "move the scene"},
         {"Space", "pause, go on"},
@@ -331,6 +352,7 @@ void panels_draw(const panels_input *in, font *f, quad_list *out)
     } else {
         draw_bars(&p);
         draw_now(&p);
+        draw_more_below(&p);
         draw_lane_names(&p);
         draw_time_axis(&p);
     }

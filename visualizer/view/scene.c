@@ -173,10 +173,9 @@ static uint64_t resolution_ns(const scene *s, const scene_input *in, const row *
     return ns < 1 ? 1 : (uint64_t)ns;
 }
 
-/* Finished spans of the row. False: it has none in sight. */
-static bool add_history(scene *s, const scene_input *in, const row *r)
+/* Finished spans of the row. */
+static void add_history(scene *s, const scene_input *in, const row *r)
 {
-    bool is_seen = false;
     uint64_t at_ns = r->ns[0];
     int segments = in->camera->is_parallel ? 1 : SEGMENTS;
     for (int i = 0; i < segments; i++) {
@@ -186,7 +185,6 @@ static bool add_history(scene *s, const scene_input *in, const row *r)
             size_t count = history_query(in->model->history, r->track, r->depth, at_ns, end_ns, resolution, s->nodes, SCENE_NODES);
             for (size_t n = 0; n < count; n++)
                 add_node(s, in, r, &s->nodes[n]);
-            is_seen |= count > 0;
             if (count > 0 && s->nodes[count - 1].end_ns > at_ns)
                 at_ns = s->nodes[count - 1].end_ns;
             if (count < SCENE_NODES)
@@ -195,7 +193,6 @@ static bool add_history(scene *s, const scene_input *in, const row *r)
         if (at_ns < end_ns)
             at_ns = end_ns;
     }
-    return is_seen;
 }
 
 /* A frame that is still open, from its begin to end_ns. */
@@ -242,11 +239,11 @@ static bool aim_row(const scene *s, const scene_input *in, row *r, float y0, flo
 }
 
 /* Rows are merged in powers of two, so that a slowly changing height seldom changes the picture. */
-static uint32_t row_stride(const scene *s, const scene_input *in, row *r)
+static uint32_t row_stride(const scene *s, const scene_input *in, row *r, float row_height)
 {
     float middle[3] = {0.5f * (r->x[0] + r->x[1]), r->y[0], r->z[1]};
     float px_per_unit = fmaxf(r->px_per_unit, camera_px_per_y(in->camera, middle)); /* from above, rows hide behind each other */
-    r->height_px = in->layout->row_height * px_per_unit;
+    r->height_px = row_height * px_per_unit;
     float counted_px = fmaxf(r->height_px, 2.0f * in->layout->threads_share);
     uint32_t stride = 1;
     while ((float)stride * counted_px < ROW_MIN_PX * sqrtf(s->coarseness) && stride < 4096)
@@ -264,6 +261,25 @@ static const sim_span *open_at(scene *s, const scene_input *in, uint32_t track, 
     return depth < *first + *count ? &s->open[depth - *first] : NULL;
 }
 
+static bool has_spans(scene *s, const scene_input *in, const row *r, uint32_t depth)
+{
+    return history_query(in->model->history, r->track, depth, r->ns[0], r->ns[1], UINT64_MAX / 2, s->nodes, 1) > 0;
+}
+
+/* How many rows have something in sight. Calls nest, so above a row without spans there are none: bisection finds it. */
+static uint32_t rows_in_sight(scene *s, const scene_input *in, const row *r, uint32_t rows, uint32_t open_depth)
+{
+    uint32_t low = open_depth < rows ? open_depth : rows, high = rows; /* rows below low have some, from high on none */
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (has_spans(s, in, r, middle))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low > open_depth ? low : open_depth;
+}
+
 static void add_fiber(scene *s, const scene_input *in, const layout_lane *lane, uint32_t fiber_id)
 {
     layout *l = in->layout;
@@ -273,19 +289,23 @@ static void add_fiber(scene *s, const scene_input *in, const layout_lane *lane, 
     float y_floor;
     row r = {.lane = lane, .track = fiber->track, .process = lane->process};
     layout_sub(l, lane, sub, &r.z[0], &r.z[1], &y_floor);
-    if (!aim_row(s, in, &r, y_floor, y_floor + fmaxf(l->tallest, l->row_height)))
+    if (!aim_row(s, in, &r, y_floor, y_floor + fmaxf(l->tallest, l->row_height) + 1))
         return;
     uint64_t end_ns = lane_end_ns(in, lane);
     bool is_root = sub == 0, has_tail = state->last_fiber[sub] == fiber_id;
     uint64_t active_end_ns = is_root || fiber->end_ns > end_ns ? end_ns : fiber->end_ns;
     uint32_t open_depth = in->model->sim ? sim_open_depth(in->model->sim, fiber->track) : 0, open_first = 0;
-    uint32_t rows = history_rows(in->model->history, fiber->track), stride = row_stride(s, in, &r);
+    uint32_t rows = rows_in_sight(s, in, &r, history_rows(in->model->history, fiber->track), open_depth);
+    float row_height = layout_row_height(l, lane);
+    uint32_t stride = row_stride(s, in, &r, row_height);
     size_t open_count = 0;
     bool was_seen = false;
-    for (uint32_t depth = 0; depth < rows || depth < open_depth; depth += stride) {
+    if (rows > state->seen[sub])
+        state->seen[sub] = rows;
+    for (uint32_t depth = 0; depth < rows && !s->is_full; depth += stride) {
         r.depth = depth;
-        r.y[0] = y_floor + (float)depth * l->row_height;
-        r.y[1] = r.y[0] + (float)stride * l->row_height;
+        r.y[0] = y_floor + (float)depth * row_height;
+        r.y[1] = r.y[0] + (float)stride * row_height;
         float x[2] = {r.x[0], r.x[1]};
         if (!clip_box(in, r.y, r.z, x)) {
             if (was_seen)
@@ -293,8 +313,7 @@ static void add_fiber(scene *s, const scene_input *in, const layout_lane *lane, 
             continue;
         }
         was_seen = true;
-        size_t before = s->boxes.count;
-        bool is_seen = depth < rows && add_history(s, in, &r);
+        add_history(s, in, &r);
         const sim_span *open = depth < open_depth ? open_at(s, in, fiber->track, depth, &open_first, &open_count) : NULL;
         if (open) {
             sim_span frame = *open;
@@ -304,10 +323,6 @@ static void add_fiber(scene *s, const scene_input *in, const layout_lane *lane, 
                 add_open(s, in, &r, &frame, end_ns, true);
             }
         }
-        if (s->boxes.count > before && depth + stride > state->seen[sub])
-            state->seen[sub] = depth + (stride > 1 ? stride : 1);
-        if ((!is_seen && depth >= open_depth) || s->is_full)
-            break; /* calls nest: where a row has none, deeper rows have none */
     }
 }
 
@@ -484,7 +499,8 @@ void scene_build(scene *s, const scene_input *in)
             s->coarseness *= s->is_full ? 3.0f : clampf((float)s->boxes.count / (float)s->budget, 1.15f, 3.0f);
     }
     add_floors(s, in);
-    add_grid(s, in);
+    if (in->layout->lanes.count > 0)
+        add_grid(s, in);
     if (s->glass.items || vec_reserve(&s->glass, SCENE_GLASS_MAX))
         add_all_glass(s, in);
     /* A little finer next time if there is room; the gap between the two bounds keeps it from swinging. */

@@ -103,7 +103,7 @@ static void build_boxes(view *v, const view_model *model, const view_status *sta
     nav_step(&v->nav, &measures, relative(v, model->now_ns), status->ended, time_s, width_px, height_px);
     *in = (scene_input){.model = model, .camera = &v->nav.camera, .pose = &v->nav.pose, .layout = &v->layout,
                         .base_ns = v->base_ns, .begin_ns = v->base_ns, .scale = scale};
-    layout_desc desc = {.flame = v->nav.flame, .threads = v->nav.threads, .row_px = 15 * scale, .lane_px = 26 * scale,
+    layout_desc desc = {.flame = v->nav.flame, .threads = v->nav.threads, .row_px = 15 * scale, .lane_px = 26 * scale, .stretch = v->nav.stretch,
                         .units_per_px = nav_units_per_px(width_px, scale), .time_s = time_s};
     desc.free_height_px = fmaxf((float)height_px - (PANELS_TOP_PX + PANELS_BOTTOM_PX) * scale, 32);
     scene_range(in, &desc.begin_ns, &desc.end_ns);
