@@ -260,3 +260,195 @@ TEST(sums_stay_exact_after_eviction)
     for (uint64_t seed = first; seed < first + count; seed++)
         run_random(seed, HISTORY_BUDGET_MIN, 200000, 60);
 }
+
+/* --- one thing at a time ------------------------------------------------------------------------------------------ */
+
+static sim_span span_of(uint64_t begin_ns, uint64_t end_ns, uint32_t value, uint32_t depth)
+{
+    return (sim_span){.begin_ns = begin_ns, .end_ns = end_ns, .value = value, .depth = depth};
+}
+
+static history *filled(const sim_span *spans, size_t count)
+{
+    history *h;
+    CHECK_EQ(history_new(&h, (size_t)16 << 20), 0);
+    CHECK_EQ(history_append(h, 0, spans, count), 0);
+    return h;
+}
+
+TEST(too_small_a_budget_is_refused)
+{
+    history *h;
+    CHECK_EQ(history_new(&h, HISTORY_BUDGET_MIN - 1), -EINVAL);
+    CHECK(!h);
+    history_delete(NULL);
+}
+
+TEST(an_empty_history_answers_nothing)
+{
+    history *h = filled(NULL, 0);
+    history_node out;
+    uint64_t begin_ns, end_ns;
+    CHECK_EQ(history_query(h, 0, 0, 0, UINT64_MAX, 1, &out, 1), 0);
+    CHECK_EQ(history_rows(h, 0), 0);
+    CHECK_EQ(history_rows(h, SIM_TRACK_NONE), 0);
+    CHECK(!history_extent(h, 0, &begin_ns, &end_ns));
+    CHECK_EQ(history_append(h, SIM_TRACK_NONE, &(sim_span){.end_ns = 1}, 1), -ENOMEM);
+    CHECK_EQ(history_stats_of(h).evicted_count, 1);
+    history_delete(h);
+}
+
+TEST(spans_that_only_touch_the_window_are_left_out)
+{
+    sim_span spans[] = {span_of(10, 20, 1, 0), span_of(20, 30, 2, 0), span_of(30, 30, 3, 0), span_of(30, 40, 4, 0)};
+    history *h = filled(spans, 4);
+    history_node out[4];
+    CHECK_EQ(history_query(h, 0, 0, 20, 30, 1, out, 4), 1);
+    CHECK_EQ(out[0].value, 2);
+    CHECK_EQ(history_query(h, 0, 0, 19, 31, 1, out, 4), 4);
+    CHECK_EQ(history_query(h, 0, 0, 25, 25, 1, out, 4), 0);
+    CHECK_EQ(history_query(h, 0, 0, 30, 20, 1, out, 4), 0);
+    CHECK_EQ(history_query(h, 0, 1, 0, 100, 1, out, 4), 0);
+    CHECK_EQ(history_query(h, 1, 0, 0, 100, 1, out, 4), 0);
+    CHECK_EQ(history_query(h, 0, 0, 0, 100, 1, out, 0), 0);
+    history_delete(h);
+}
+
+TEST(overlapping_spans_are_moved_up)
+{
+    sim_span spans[] = {span_of(10, 20, 1, 0), span_of(15, 30, 2, 0), span_of(5, 12, 3, 0), span_of(50, 40, 4, 0)};
+    history *h = filled(spans, 4);
+    history_node out[4];
+    CHECK_EQ(history_query(h, 0, 0, 0, 100, 1, out, 4), 4);
+    CHECK(out[1].begin_ns == 20 && out[1].end_ns == 30);
+    CHECK(out[2].begin_ns == 30 && out[2].end_ns == 30);
+    CHECK(out[3].begin_ns == 50 && out[3].end_ns == 50);
+    uint64_t begin_ns, end_ns;
+    CHECK(history_extent(h, 0, &begin_ns, &end_ns) && begin_ns == 10 && end_ns == 50);
+    history_delete(h);
+}
+
+TEST(numbers_of_any_size_come_back_whole)
+{
+    uint64_t year = UINT64_C(1) << 55;
+    sim_span spans[] = {span_of(1, 2, UINT32_MAX, 0), span_of(3, year, UINT32_MAX - 1, 0), span_of(year, UINT64_MAX, 0, 0)};
+    spans[1].closed = SIM_CLOSED_UNWOUND;
+    spans[1].open_at_start = 1;
+    history *h = filled(spans, 3);
+    history_node out[3];
+    CHECK_EQ(history_query(h, 0, 0, 0, UINT64_MAX, 1, out, 3), 3);
+    CHECK(out[0].value == UINT32_MAX && out[0].flags == 0 && out[0].end_ns == 2);
+    CHECK(out[1].value == UINT32_MAX - 1 && out[1].flags == (HISTORY_UNWOUND | HISTORY_OPEN_AT_START));
+    CHECK(out[1].begin_ns == 3 && out[1].end_ns == year && out[1].longest_ns == year - 3);
+    CHECK(out[2].value == 0 && out[2].begin_ns == year && out[2].end_ns == UINT64_MAX);
+    history_delete(h);
+}
+
+/* The time that the answer's value takes of the spans [first, first + n->span_count), and the most that any takes. */
+static void value_times(const sim_span *first, const history_node *n, uint64_t *its, uint64_t *most)
+{
+    *its = *most = 0;
+    for (uint64_t i = 0; i < n->span_count; i++) {
+        uint64_t sum = 0;
+        for (uint64_t j = 0; j < n->span_count; j++)
+            if (first[j].value == first[i].value)
+                sum += first[j].end_ns - first[j].begin_ns;
+        *most = sum > *most ? sum : *most;
+        if (first[i].value == n->value)
+            *its = sum;
+    }
+}
+
+TEST(the_dominant_of_sixteen_spans_is_exact)
+{
+    uint64_t first_seed = test_seed(1);
+    for (uint64_t seed = first_seed; seed < first_seed + 2000; seed++) {
+        uint64_t state = seed * 77 + 1, now = test_random(&state) >> 20;
+        uint64_t longest = UINT64_C(1) << test_random_below(&state, 36), gap = test_random_below(&state, 2) * 10;
+        uint32_t values = 1 + (uint32_t)test_random_below(&state, 16);
+        sim_span spans[17];
+        for (int i = 0; i < 17; i++) {
+            now += gap;
+            spans[i] = span_of(now, now + test_random_below(&state, longest), (uint32_t)test_random_below(&state, values), 0);
+            spans[i].closed = (uint8_t)test_random_below(&state, 2); /* flags share the value's word */
+            now = spans[i].end_ns;
+        }
+        spans[16].begin_ns += UINT64_C(1) << 60; /* far away, and the group before it gets its node */
+        spans[16].end_ns = spans[16].begin_ns + 1;
+        history *h = filled(spans, 17);
+        history_node out[2];
+        CHECK_EQ(history_query(h, 0, 0, 0, UINT64_MAX, UINT64_C(1) << 59, out, 2), 2);
+        uint64_t its, most;
+        value_times(spans, &out[0], &its, &most);
+        if (out[0].span_count != 16 || its != most)
+            TEST_FAILED("value %u takes %" PRIu64 " ns, another %" PRIu64 " (seed %" PRIu64 ")", out[0].value, its, most, seed);
+        history_delete(h);
+    }
+}
+
+TEST(a_busy_value_dominates_all_the_way_up)
+{
+    history *h;
+    CHECK_EQ(history_new(&h, (size_t)64 << 20), 0);
+    for (uint64_t i = 0; i < 100000; i++) { /* 7 takes a third of the time, 200 others share the rest */
+        sim_span s = i % 3 ? span_of(i * 10, i * 10 + 9, 100 + (uint32_t)(i * 7919 % 200), 0) : span_of(i * 10, i * 10 + 9, 7, 0);
+        CHECK_EQ(history_append(h, 0, &s, 1), 0);
+    }
+    history_node out[64];
+    size_t count = history_query(h, 0, 0, 0, UINT64_MAX, 100000, out, 64);
+    CHECK(count >= 10 && count < 64);
+    for (size_t i = 0; i < count; i++)
+        CHECK_EQ(out[i].value, 7);
+    history_delete(h);
+}
+
+TEST(asking_on_from_the_last_end_gives_the_same_answer_in_parts)
+{
+    history *h;
+    uint64_t state = 99, now = 0;
+    CHECK_EQ(history_new(&h, (size_t)64 << 20), 0);
+    for (int i = 0; i < 20000; i++) {
+        now += test_random_below(&state, 50);
+        sim_span s = span_of(now, now + 1 + test_random_below(&state, 1000), 0, 0);
+        now = s.end_ns;
+        CHECK_EQ(history_append(h, 0, &s, 1), 0);
+    }
+    uint64_t resolutions[] = {1, 700, 20000};
+    for (int r = 0; r < 3; r++) {
+        static history_node all[40000], part[7];
+        size_t count = history_query(h, 0, 0, 100, now, resolutions[r], all, 40000), done = 0, got;
+        uint64_t from = 100;
+        do {
+            got = history_query(h, 0, 0, from, now, resolutions[r], part, 7);
+            CHECK(done + got <= count);
+            for (size_t i = 0; i < got; i++)
+                CHECK(memcmp(&all[done + i], &part[i], sizeof part[i]) == 0);
+            done += got;
+            from = got ? part[got - 1].end_ns : now;
+        } while (got == 7);
+        CHECK_EQ(done, count);
+    }
+    history_delete(h);
+}
+
+TEST(a_dense_row_costs_a_few_nodes_a_pixel_at_any_zoom)
+{
+    history *h;
+    CHECK_EQ(history_new(&h, (size_t)256 << 20), 0);
+    enum { RUN = 1000 };
+    sim_span run[RUN];
+    uint64_t now = 0;
+    for (int i = 0; i < 3000; i++) {
+        for (int j = 0; j < RUN; j++, now += 10)
+            run[j] = span_of(now, now + 8, (uint32_t)j, 0);
+        CHECK_EQ(history_append(h, 0, run, RUN), 0);
+    }
+    static history_node out[5000];
+    for (uint64_t width = now; width > 2000 * 160; width = width / 3 * 2) {
+        uint64_t visited, begin_ns = (now - width) / 2;
+        size_t count = history_query_counted(h, 0, 0, begin_ns, begin_ns + width, width / 1000, out, 5000, &visited);
+        CHECK(count >= 500 && count <= 2100);
+        CHECK(visited <= 8000 && visited >= count);
+    }
+    history_delete(h);
+}

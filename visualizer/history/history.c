@@ -119,8 +119,10 @@ static int first_page_grow(history *h, track_rows *t, uint32_t depth)
 /* The row, made if it is new; NULL: no memory. */
 static row *row_make(history *h, track_rows *t, uint32_t depth)
 {
-    store_reserve(h);
     uint32_t page = depth / STORE_ROWS_PER_PAGE;
+    if (depth < t->row_limit && t->pages[page] != no_rows)
+        return &t->pages[page][depth % STORE_ROWS_PER_PAGE];
+    store_reserve(h);
     if (page >= t->page_count && pages_extend(h, t, page + 1) != 0)
         return NULL;
     bool first_is_small = t->row_limit < STORE_ROWS_PER_PAGE && (page > 0 || depth >= t->row_limit);
@@ -138,15 +140,9 @@ static row *row_make(history *h, track_rows *t, uint32_t depth)
     return &t->pages[page][depth % STORE_ROWS_PER_PAGE];
 }
 
-static uint32_t flags_of(const sim_span *s)
+static inline uint32_t flags_of(const sim_span *s)
 {
     return (s->closed != SIM_CLOSED_RETURN ? HISTORY_UNWOUND : 0u) | (s->open_at_start ? HISTORY_OPEN_AT_START : 0u);
-}
-
-static void extend(track_rows *t, uint64_t begin_ns, uint64_t end_ns)
-{
-    t->begin_ns = begin_ns < t->begin_ns ? begin_ns : t->begin_ns;
-    t->end_ns = end_ns > t->end_ns ? end_ns : t->end_ns;
 }
 
 /* A span that needs a row, a block or more bits. 0 or -ENOMEM: it is left out. */
@@ -165,8 +161,42 @@ static int append_slow(history *h, track_rows *t, uint32_t number, const sim_spa
         return error;
     if (t->row_count <= s->depth)
         t->row_count = s->depth + 1;
-    extend(t, begin_ns, end_ns);
+    t->begin_ns = begin_ns < t->begin_ns ? begin_ns : t->begin_ns; /* a row's first span always comes this way */
+    t->end_ns = end_ns > t->end_ns ? end_ns : t->end_ns;
     return 0;
+}
+
+/* Appends spans while their row has room and 32 bits are enough: the hot loop, with nothing in it that could be elsewhere.
+ * How many it did. */
+static size_t append_fast(track_rows *t, const sim_span *spans, size_t span_count)
+{
+    row *const *pages = t->pages;
+    uint32_t row_limit = t->row_limit;
+    uint64_t last_ns = t->end_ns;
+    size_t i = 0;
+    for (; i < span_count; i++) {
+        const sim_span *s = &spans[i];
+        uint32_t depth = s->depth, value = s->value;
+        if (depth >= row_limit)
+            break;
+        row *r = &pages[depth / STORE_ROWS_PER_PAGE][depth % STORE_ROWS_PER_PAGE];
+        uint32_t *next = r->next, *stop = r->stop;
+        uint64_t begin_ns = s->begin_ns, end_ns = s->end_ns;
+        begin_ns = begin_ns > r->last_end_ns ? begin_ns : r->last_end_ns;
+        end_ns = end_ns > begin_ns ? end_ns : begin_ns;
+        uint64_t offset = begin_ns - r->base_ns, duration = end_ns - begin_ns;
+        if (next == stop || ((offset | duration) >> 32 | value >> STORE_VALUE_BITS) != 0)
+            break;
+        size_t lanes = (size_t)(stop - r->group);
+        next[0] = (uint32_t)offset;
+        next[lanes] = (uint32_t)duration;
+        next[2 * lanes] = value << 2 | flags_of(s);
+        r->next = next + 1;
+        r->last_end_ns = end_ns;
+        last_ns = end_ns > last_ns ? end_ns : last_ns;
+    }
+    t->end_ns = last_ns;
+    return i;
 }
 
 int history_append(history *h, uint32_t track_number, const sim_span *spans, size_t span_count)
@@ -181,35 +211,16 @@ int history_append(history *h, uint32_t track_number, const sim_span *spans, siz
         }
     }
     int error = 0;
-    uint64_t first_ns = UINT64_MAX, last_ns = 0;
     for (size_t i = 0; i < span_count; i++) {
-        const sim_span *s = &spans[i];
-        if (s->depth < t->row_limit) {
-            row *r = &t->pages[s->depth / STORE_ROWS_PER_PAGE][s->depth % STORE_ROWS_PER_PAGE];
-            uint64_t begin_ns = s->begin_ns > r->last_end_ns ? s->begin_ns : r->last_end_ns;
-            uint64_t end_ns = s->end_ns > begin_ns ? s->end_ns : begin_ns;
-            uint64_t offset = begin_ns - r->base_ns, duration = end_ns - begin_ns;
-            uint32_t *next = r->next;
-            if (next != r->stop && ((offset | duration) >> 32 | s->value >> STORE_VALUE_BITS) == 0) {
-                size_t lanes = (size_t)(r->stop - r->group);
-                next[0] = (uint32_t)offset;
-                next[lanes] = (uint32_t)duration;
-                next[2 * lanes] = s->value << 2 | flags_of(s);
-                r->next = next + 1;
-                r->last_end_ns = end_ns;
-                first_ns = begin_ns < first_ns ? begin_ns : first_ns;
-                last_ns = end_ns > last_ns ? end_ns : last_ns;
-                continue;
-            }
-        }
-        bool is_insane = s->depth >= STORE_ROWS_MAX;
-        if (is_insane || append_slow(h, t, track_number, s) != 0) {
+        i += append_fast(t, spans + i, span_count - i);
+        if (i == span_count)
+            break;
+        bool is_insane = spans[i].depth >= STORE_ROWS_MAX;
+        if (is_insane || append_slow(h, t, track_number, &spans[i]) != 0) {
             h->evicted_count++;
             error = is_insane ? error : -ENOMEM;
         }
     }
-    if (first_ns <= last_ns)
-        extend(t, first_ns, last_ns);
     return error;
 }
 

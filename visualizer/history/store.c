@@ -4,14 +4,10 @@
 
 #include <string.h>
 
-/* Whole blocks that one slow step of an append may take: a page of rows, tails of several levels and their twins. When
- * more are wanted (they cannot be had for certain), the step fails cleanly and the span is counted as evicted. */
-#define RESERVED_BLOCKS 16u
-
-void store_reserve(history *h)
+void store_make_reserve(history *h)
 {
-    while (h->blocks.whole_count < RESERVED_BLOCKS)
-        if (!blocks_fill(&h->blocks, RESERVED_BLOCKS) && !evict_one(h))
+    while (h->blocks.whole_count < STORE_RESERVED_BLOCKS)
+        if (!blocks_fill(&h->blocks, STORE_RESERVED_BLOCKS) && !evict_one(h))
             return;
 }
 

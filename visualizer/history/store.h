@@ -106,8 +106,16 @@ struct history {
 
 /* --- store.c: memory ----------------------------------------------------------------------------------------- */
 
-/* Have blocks ready for one slow step of an append, evicting if need be. May trim any row's tail, but moves no row. */
-void store_reserve(history *h);
+/* Whole blocks that one slow step of an append may take: a page of rows, tails of several levels and their twins. Where more
+ * are wanted and cannot be had, the step fails cleanly and the span is counted as evicted. */
+#define STORE_RESERVED_BLOCKS 16u
+/* Have them ready, evicting if need be. May trim any row's tail, but moves no row. */
+void store_make_reserve(history *h);
+static inline void store_reserve(history *h)
+{
+    if (__builtin_expect(h->blocks.whole_count < STORE_RESERVED_BLOCKS, 0))
+        store_make_reserve(h);
+}
 
 /* Arrays that grow: of at least want bytes, *bytes is what it has; the content is kept, the rest is not cleared. Small ones
  * lie in blocks, large ones in memory of their own, counted against the budget. NULL: no memory, the old one stays. */
