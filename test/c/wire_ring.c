@@ -184,7 +184,7 @@ TEST(the_clock_runs_forward_and_pairs_are_tight)
         CHECK(now >= last);
         last = now;
     }
-    uint64_t ticks1, ns1, ticks2, ns2;
+    uint64_t ticks1 = 0, ns1 = 0, ticks2 = 0, ns2 = 0;
     clock_pair(source, &ticks1, &ns1);
     clock_pair(source, &ticks2, &ns2);
     CHECK(ticks2 > ticks1 && ns2 > ns1);

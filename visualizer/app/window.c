@@ -25,6 +25,7 @@ struct window {
     view *view;
     bool quits;
     bool needs_frame; /* input or the window system asks for one now */
+    uint32_t modifiers; /* VIEW_MOD_…, as of the last event taken: SDL's own state runs ahead of its queue */
     uint64_t counter_last;
     double frames_per_s;
     char title[160];
@@ -66,9 +67,8 @@ static view_key key_of(SDL_Keysym k)
     return k.sym == SDLK_q ? VIEW_KEY_Q : VIEW_KEY_NONE;
 }
 
-static uint32_t modifiers_now(void)
+static uint32_t modifiers_of(uint16_t m)
 {
-    SDL_Keymod m = SDL_GetModState();
     return (m & KMOD_SHIFT ? VIEW_MOD_SHIFT : 0u) | (m & (KMOD_CTRL | KMOD_GUI) ? VIEW_MOD_CTRL : 0u) |
            (m & KMOD_ALT ? VIEW_MOD_ALT : 0u);
 }
@@ -98,6 +98,7 @@ static void take_window_event(window *w, const SDL_WindowEvent *e)
     case SDL_WINDOWEVENT_FOCUS_LOST:
     case SDL_WINDOWEVENT_LEAVE: in.type = VIEW_INPUT_LEAVE; break;
     case SDL_WINDOWEVENT_SIZE_CHANGED: gpu_extent(w->gpu, &in.width_px, &in.height_px); break;
+    case SDL_WINDOWEVENT_FOCUS_GAINED: w->modifiers = modifiers_of((uint16_t)SDL_GetModState()); return;
     case SDL_WINDOWEVENT_EXPOSED:
     case SDL_WINDOWEVENT_RESTORED:
     case SDL_WINDOWEVENT_SHOWN: break;
@@ -110,7 +111,9 @@ static void take_window_event(window *w, const SDL_WindowEvent *e)
 
 static void take_event(window *w, const SDL_Event *e)
 {
-    view_input_event in = {.modifiers = modifiers_now()};
+    if (e->type == SDL_KEYDOWN || e->type == SDL_KEYUP)
+        w->modifiers = modifiers_of(e->key.keysym.mod);
+    view_input_event in = {.modifiers = w->modifiers};
     switch (e->type) {
     case SDL_QUIT: w->quits = true; return;
     case SDL_WINDOWEVENT: take_window_event(w, &e->window); return;

@@ -1,0 +1,129 @@
+# frozen_string_literal: true
+
+require_relative "test_helper"
+require_relative "support/picture"
+require_relative "support/real"
+
+# The real extension and the real visualizer, without a window.
+class E2ESessionTest < Minitest::Test
+  include TestHelp
+  prepend RealVisualizer
+
+  BACKGROUND = [14, 17, 23] # as the view draws it; the corners of a picture show it
+
+  FILM = <<~RUBY
+    def alpha = sleep(0.3)
+    def beta = sleep(0.7)
+    alpha
+    beta
+  RUBY
+
+  def test_a_picture_is_there_when_the_command_returns
+    shot = temp_path("shot.png")
+    ran = run_rrtrace("--no-window", "--shot", shot, write("film.rb", FILM))
+    assert_equal 0, ran.code, ran.err
+    assert_equal "", ran.out
+    assert_match(/picture written to #{Regexp.escape(shot)}/, ran.err)
+    picture = Picture.of_file(shot)
+    assert_equal [1280, 720], [picture.width, picture.height]
+    assert_operator picture.colored, :>, 5_000, "boxes, and not just text"
+  end
+
+  def test_the_three_ways_in_all_trace
+    program = write("program.rb", "require 'rrtrace'\ndef work = 3.times.map { |i| i }\nwork\nputs Rrtrace.started?\n")
+    ways = {
+      "command" => -> { run_rrtrace("--no-window", "--shot", temp_path("command.png"), program) },
+      "environment" => -> do
+        run_program(RbConfig.ruby, "-I", LIB, program, env: {"RRTRACE" => "1", "RRTRACE_SHOT" => temp_path("environment.png")})
+      end,
+      "code" => -> do
+        run_ruby(<<~RUBY)
+          require "rrtrace"
+          Rrtrace.trace(shot: #{temp_path("code.png").inspect}) { load #{program.inspect} }
+          puts File.exist?(#{temp_path("code.png").inspect})
+        RUBY
+      end
+    }
+    ways.each do |name, way|
+      ran = way.call
+      assert_equal 0, ran.code, ran.err
+      assert_equal "true", ran.out.lines.first.chomp, "#{name}: started?"
+      assert_path_exists temp_path("#{name}.png")
+    end
+  end
+
+  def test_the_command_keeps_its_status_input_and_output
+    program = write("filter.rb", "puts gets.upcase; warn 'aside'; exit 7")
+    ran = run_rrtrace("--no-window", "--shot", temp_path("s.png"), program, stdin: "through\n")
+    assert_equal 7, ran.code
+    assert_equal "THROUGH\n", ran.out
+    assert_includes ran.err, "aside"
+  end
+
+  def test_a_program_that_is_no_ruby_ends_the_session
+    ran = run_rrtrace("--no-window", "--", "sh", "-c", "exit 3")
+    assert_equal 3, ran.code
+  end
+
+  def test_children_join_the_session_and_leave_nothing
+    program = write("family.rb", <<~RUBY)
+      def leaf(n) = n
+      def child = 50.times { |i| leaf(i) }
+      pids = 3.times.map { fork { child } }
+      pids.each { Process.wait(_1) }
+      system(#{RbConfig.ruby.inspect}, "-e", "def inner = 1; inner")
+      puts $?.exitstatus
+    RUBY
+    ran = run_rrtrace("--no-window", "--shot", temp_path("s.png"), program)
+    assert_equal "0\n", ran.out, ran.err
+    assert_path_exists temp_path("s.png")
+  end
+
+  def test_kill_9_of_the_program_ends_the_session_with_its_picture
+    program = write("endless.rb", "def spin = 100.times { |i| i.to_s }\nputs 'ready'\n$stdout.flush\nloop { spin }")
+    pid, output = start_rrtrace("--no-window", "--shot", temp_path("s.png"), program)
+    wait_for_line(output, "ready")
+    Process.kill(:KILL, pid)
+    assert_equal 9, wait_for_exit(pid).termsig
+    wait_until("the picture") { File.exist?(temp_path("s.png")) }
+  end
+
+  def test_ctrl_c_reaches_the_program_alone
+    program = write("patient.rb", "begin; puts 'ready'; $stdout.flush; sleep; rescue Interrupt; puts 'asked to stop'; exit 4; end")
+    pid, output = start_rrtrace("--no-window", "--shot", temp_path("s.png"), program, pgroup: true)
+    wait_for_line(output, "ready")
+    Process.kill(:INT, -Process.getpgid(pid)) # as a terminal does: to the whole group
+    assert_equal 4, wait_for_exit(pid).exitstatus
+    assert_includes File.read(output), "asked to stop"
+    assert_path_exists temp_path("s.png")
+  end
+
+  def test_kill_9_of_the_visualizer_frees_a_program_that_waits_for_it
+    program = write("busy.rb", <<~RUBY)
+      def tick = nil
+      puts "ready"
+      $stdout.flush
+      2_000_000.times { tick } # 4 million events: the ring of 8,192 is full at once
+      puts "done"
+    RUBY
+    pid, output = start_rrtrace("--no-window", "--buffer", "128K", program)
+    wait_for_line(output, "ready")
+    wait_until("the visualizer") { visualizer_pids.any? }
+    visualizer = visualizer_pids.first
+    Process.kill(:STOP, visualizer) # nobody reads any more
+    sleep 0.5
+    refute_includes File.read(output), "done", "it must be waiting"
+    Process.kill(:KILL, visualizer)
+    assert_equal 0, wait_for_exit(pid).exitstatus
+    assert_includes File.read(output), "done"
+  end
+
+  def test_a_wrong_option_of_the_visualizer_is_told_in_one_line
+    ran = run_program(PATH, "--memory=lots")
+    assert_equal 2, ran.code
+    assert_equal "rrtrace-visualizer: --memory=lots: not a valid value; see --help\n", ran.err
+    ran = run_program(PATH)
+    assert_equal 2, ran.code
+    assert_equal 1, ran.err.lines.size
+  end
+end
