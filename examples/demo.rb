@@ -9,7 +9,7 @@
 #   Supplier  comes when the flour runs out                      a pipe, spans and marks
 #
 # bin/demo runs it. DEMO_SECONDS=5 makes a short evening of it.
-require_relative "../lib/rrtrace"
+require_relative "../lib/rrtrace" unless defined?(Rrtrace)
 
 class Recipe
   attr_reader :name, :parts
@@ -108,7 +108,7 @@ class Washer
 
   # Thousands of short-lived objects: food for the garbage collector.
   def stack_plates(count)
-    Array.new(count) { |number| {plate: "plate #{number}", food: "rest " * 20} }.map(&:to_s).join.size
+    Array.new(count) { |number| {plate: "plate #{number}", food: "rest " * 20} }.map(&:inspect).join.size
   end
 end
 
@@ -154,27 +154,26 @@ class Supplier
 
   def work
     road, van = IO.pipe
+    driver = Thread.new { drive(van) }
+    driver.name = "driver"
     while @kitchen.open?
-      Rrtrace.span("delivery") do
-        drive(van)
-        unload(road)
-      end
+      Rrtrace.span("delivery") { unload(road) }
       Rrtrace.mark("flour is back")
     end
+    driver.join
   end
 
   def drive(van)
-    @driver = Thread.new do
+    while @kitchen.open?
       sleep 0.6
       van.puts "flour " * 200
     end
-    @driver.name = "driver"
+    van.close
   end
 
   # Blocked in a read until the van is there.
   def unload(road)
-    road.gets.split.tally
-    @driver.join
+    road.gets&.split&.tally
   end
 end
 

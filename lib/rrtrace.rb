@@ -1,5 +1,8 @@
 # frozen_string_literal: true
 
+# Another copy is at work already: the command line's own comes before the one in a program's bundle.
+return if defined?(Rrtrace::Error)
+
 require_relative "rrtrace/version"
 
 # Shows this program as it runs: every method call, thread, GC pause and GVL hand-over, in a window or a recording.

@@ -20,7 +20,8 @@ unless system(*configure)
   exit 1
 end
 
-# What RubyGems asks of an extension's Makefile: all, install into $(DESTDIR)$(sitearchdir), clean.
+# What RubyGems asks of an extension's Makefile: clean (first of all, so it must not undo the configuring), all, and
+# install into $(DESTDIR)$(sitearchdir).
 quoted = ->(text) { %("#{text.gsub("$", "$$")}") }
 File.write("Makefile", <<~MAKE)
   sitearchdir = #{RbConfig::CONFIG["sitearchdir"]}
@@ -30,7 +31,8 @@ File.write("Makefile", <<~MAKE)
   \tmkdir -p "$(DESTDIR)$(sitearchdir)/rrtrace"
   \tcp #{quoted[File.join(build, "rrtrace-visualizer")]} "$(DESTDIR)$(sitearchdir)/rrtrace/"
   clean:
+  \t#{quoted[cmake]} --build #{quoted[build]} --target clean
+  distclean:
   \trm -rf #{quoted[build]}
-  distclean: clean
   .PHONY: all install clean distclean
 MAKE

@@ -126,7 +126,7 @@ module Rrtrace
       environment = FOR_PROGRAMS.to_h { |key| [key, send(key)] }
       environment[:window] = window?
       environment.transform_keys! { |key| self.class.env_name(key) }
-      environment.transform_values! { |value| (value == true) ? "1" : (value == false) ? "0" : value.to_s }
+      environment.transform_values! { |value| {true => "1", false => "0"}.fetch(value) { value.to_s } }
       environment.merge("RRTRACE_OUTPUT" => nil, "RRTRACE_SHOT" => nil)
     end
 

@@ -86,7 +86,7 @@ class ApiTest < Minitest::Test
   end
 
   def test_a_program_joins_the_session_that_its_parent_opened
-    ran = run_ruby(<<~'RUBY', env: {"RRTRACE" => "1"})
+    ran = run_ruby(<<~RUBY, env: {"RRTRACE" => "1"})
       require "rrtrace"
       if ARGV.empty?
         system(RbConfig.ruby, "-I", $LOAD_PATH.first, __FILE__, "child")
@@ -305,6 +305,13 @@ class ApiTest < Minitest::Test
     ran = run_program(RbConfig.ruby, "-I", temp_path("lib"), "-rrrtrace/autorun", "-e", "print 1")
     assert_equal "1", ran.out
     assert_match(/\Arrtrace: the extension does not load in Ruby #{RUBY_VERSION} .*; running untraced\n\z/o, ran.err)
+  end
+
+  def test_a_second_copy_of_the_library_leaves_the_first_at_work
+    FileUtils.cp_r(LIB, temp_path("copy"))
+    ran = run_program(RbConfig.ruby, "-w", "-I", LIB, "-rrrtrace/autorun", "-e",
+      "require #{temp_path("copy/rrtrace").inspect}; print Rrtrace.started?, Rrtrace.stop")
+    assert_equal ["truetrue", ""], [ran.out, ran.err]
   end
 
   def test_autorun_starts_at_once_and_requiring_the_api_after_it_is_no_second_start

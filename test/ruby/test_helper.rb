@@ -14,7 +14,7 @@ module TestHelp
   # A hang is a failure with a name. Nothing here takes more than a few seconds.
   LIMIT_SECONDS = 50
 
-  Ran = Struct.new(:out, :err, :status, keyword_init: true) do
+  Ran = Struct.new(:out, :err, :status) do
     def code = status.exitstatus
   end
 
@@ -39,15 +39,15 @@ module TestHelp
 
   # The environment of a program under test: nothing of ours, no display, the stand-in as visualizer.
   def clean_environment
-    ours = ENV.keys.grep(/\A(RRTRACE|RUBYOPT\z|RUBYLIB\z|BUNDLE|DISPLAY\z|WAYLAND_DISPLAY\z)/)
+    ours = ENV.keys.grep(/\A(RRTRACE|RUBYOPT\z|RUBYLIB\z|GEM_|BUNDLE|DISPLAY\z|WAYLAND_DISPLAY\z)/)
     ours.to_h { |name| [name, nil] }.merge("RRTRACE_VISUALIZER" => fake_visualizer)
   end
 
   # Runs a program to its end. env is laid over clean_environment.
-  def run_program(*command, env: {}, stdin: "", chdir: temp_path)
+  def run_program(*command, env: {}, stdin: "", chdir: temp_path, seconds: LIMIT_SECONDS)
     out, err, status = nil
-    limit(command) do |started|
-      Open3.popen3(clean_environment.merge(env), *command, chdir: chdir, unsetenv_others: false) do |input, output, error, waiter|
+    limit(command, seconds) do |started|
+      Open3.popen3(clean_environment.merge(env), *command, chdir: chdir) do |input, output, error, waiter|
         started.call(waiter.pid)
         readers = [output, error].map { |io| Thread.new { io.read } }
         input.write(stdin)
@@ -102,18 +102,18 @@ module TestHelp
 
   def now = Process.clock_gettime(Process::CLOCK_MONOTONIC)
 
-  def limit(command)
+  def limit(command, seconds)
     watchdog = nil
     expired = false
     started = lambda do |pid|
       watchdog = Thread.new do
-        sleep LIMIT_SECONDS
+        sleep seconds
         expired = true
         Process.kill(:KILL, pid)
       end
     end
     yield started
-    flunk "#{command.join(" ")} did not end in #{LIMIT_SECONDS} s" if expired
+    flunk "#{command.join(" ")} did not end in #{seconds} s" if expired
   ensure
     watchdog&.kill
   end

@@ -18,7 +18,7 @@ LOG.puts "arguments #{options.grep_v(/\A--(detach|listen-fd=|socket=|watch-pid=)
 
 MAGIC = 0x48545252
 VERSION = 1
-HELLO, WELCOME, _REFUSED, BYE, DONE = *1..5
+HELLO, WELCOME, BYE, DONE = 1, 2, 4, 5
 MESSAGE = "L<S<S<L<L<Q<L<L<a96"
 WRITE_INDEX_OFFSET = 136
 READ_INDEX_OFFSET = 256
