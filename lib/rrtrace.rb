@@ -5,9 +5,9 @@ return if defined?(Rrtrace::Error)
 
 require_relative "rrtrace/version"
 
-# Shows this program as it runs: every method call, thread, GC pause and GVL hand-over, in a window or a recording.
+# Shows this program as it runs: every method call, thread, GC pause and GVL hand-over, in a window or a picture.
 #
-#   Rrtrace.trace(output: "import.rrt") { import }   # this block
+#   Rrtrace.trace(shot: "import.png") { import }     # this block
 #   Rrtrace.start; …; Rrtrace.stop                   # from here to there
 #   Rrtrace.span("checkout") { … }                   # name a stretch of time
 #   Rrtrace.mark("cache cleared")                    # name a moment
@@ -23,16 +23,16 @@ module Rrtrace
   @is_changing = false  # inside start or stop
   @session = nil        # the socket of the session that start opened, else nil
   @outer_session = nil  # what RRTRACE_SESSION said before
-  @wait_ms = 0          # how long to wait at the end for the recording to be complete
+  @wait_ms = 0          # how long to wait at the end for the picture or recording to be complete
   @leaves_at_exit = false
   @has_autostarted = false
 
   class << self
     # Starts tracing this process: joins the session that RRTRACE_SESSION names when it is alive, else opens one.
-    # The options have the environment's RRTRACE_OUTPUT, … as defaults:
+    # The options have the environment's RRTRACE_WINDOW, … as defaults:
     #
-    # output::        record into this file as well
-    # window::        false: no window, record only
+    # output::        record into this file as well (not in this version yet)
+    # window::        false: no window
     # shot::          draw one picture into this PNG file at the end, without a window
     # buffer::        bytes of the ring buffer, as a number or "64M", "1GiB"; rounded up to a power of two
     # memory::        bytes that the visualizer may keep spans in, likewise
@@ -46,7 +46,7 @@ module Rrtrace
       start_with(options) { |settings| open_session(settings) }
     end
 
-    # Stops tracing and, without a window, waits until the recording is complete. False when tracing was off.
+    # Stops tracing and, without a window, waits until the picture is drawn. False when tracing was off.
     def stop
       return false if @is_changing || !started?
 
@@ -119,7 +119,7 @@ module Rrtrace
 
     # For RRTRACE=1 and rrtrace/autorun: start, or say in one line why not and let the program run. When the session
     # is over, say nothing and open no other: a closed window would come back with every child process, and the
-    # recording would be written over.
+    # picture would be drawn over.
     def autostart # :nodoc:
       return if @has_autostarted
 
@@ -193,7 +193,7 @@ module Rrtrace
       forget_session
     end
 
-    # Whatever happens here, the program's exit status is its own. A second Ctrl-C ends the wait for the recording.
+    # Whatever happens here, the program's exit status is its own. Ctrl-C ends the wait for the visualizer.
     def leave_at_exit
       leave
     rescue Error, SignalException

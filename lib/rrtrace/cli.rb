@@ -25,8 +25,8 @@ module Rrtrace
 
     # Option => words for optparse. The values are checked by Settings.
     OPTIONS = {
-      output: ["-o", "--output FILE", "record into FILE as well"],
-      window: ["--[no-]window", "show it in a window [yes], or record only"],
+      output: ["-o", "--output FILE", "record into FILE as well (later)"],
+      window: ["--[no-]window", "show it in a window [yes]"],
       shot: ["--shot FILE", "no window: draw one picture at the end (PNG)"],
       blocks: ["--[no-]blocks", "trace blocks too [no]"],
       c_calls: ["--[no-]c-calls", "trace methods written in C [yes]"],
@@ -122,9 +122,9 @@ module Rrtrace
     def after_help
       <<~TEXT
         SIZE is bytes or 64M, 1GiB. Options may come from the environment as well:
-        RRTRACE_OUTPUT, RRTRACE_WINDOW=0, …; RRTRACE=1 traces a program that loads the
-        gem, without this command. Without a display the session is recorded, into
-        rrtrace-YYYYMMDD-HHMMSS-PID.rrt unless -o says where.
+        RRTRACE_SHOT, RRTRACE_WINDOW=0, …; RRTRACE=1 traces a program that loads the
+        gem, without this command. Without a display a picture is drawn at the end:
+        rrtrace-YYYYMMDD-HHMMSS-PID.png. (later): not in this version yet.
       TEXT
     end
 

@@ -12,7 +12,7 @@ module Rrtrace
       @can_trace = true
     end
 
-    # True when this machine can at least record.
+    # True when programs can be traced here, with or without a window.
     def run
       @out.puts "rrtrace #{VERSION}"
       ruby
@@ -66,7 +66,7 @@ module Rrtrace
       if Settings.display?
         say "display", *names.map { |name| "#{name}=#{ENV[name]}" }
       else
-        say "display", "none (DISPLAY and WAYLAND_DISPLAY are empty): sessions are recorded, not shown"
+        say "display", "none (DISPLAY and WAYLAND_DISPLAY are empty): a picture is drawn at the end instead"
       end
     end
 

@@ -41,12 +41,12 @@ class ApiTest < Minitest::Test
   end
 
   def test_the_environment_starts_it_with_its_settings
-    path = temp_path("run.rrt")
+    path = temp_path("run.png")
     ran = run_ruby('require "rrtrace"; print Rrtrace.started?', env: {
-      "RRTRACE" => "1", "RRTRACE_WINDOW" => "0", "RRTRACE_OUTPUT" => path, "RRTRACE_MEMORY" => "64M"
+      "RRTRACE" => "1", "RRTRACE_WINDOW" => "0", "RRTRACE_SHOT" => path, "RRTRACE_MEMORY" => "64M"
     })
     assert_equal "true", ran.out, ran.err
-    assert_includes whole_log, "arguments --no-window --output=#{path} --memory=#{64 << 20}"
+    assert_includes whole_log, "arguments --no-window --shot=#{path} --memory=#{64 << 20}"
   end
 
   def test_the_environments_zero_starts_nothing
@@ -155,7 +155,7 @@ class ApiTest < Minitest::Test
       end
     RUBY
     assert_equal "false", ran.out, ran.err
-    assert_equal 1, log.grep(/\Adone/).size, "stop waits until the recording is complete"
+    assert_equal 1, log.grep(/\Adone/).size, "stop waits until the picture is complete"
   end
 
   def test_spans_and_marks_run_with_and_without_tracing
@@ -194,12 +194,18 @@ class ApiTest < Minitest::Test
 
   def test_a_file_that_cannot_be_written_is_named_before_a_session_opens
     {
-      temp_path("nowhere/run.rrt") => /the folder .*nowhere does not exist/,
+      temp_path("nowhere/run.png") => /the folder .*nowhere does not exist/,
       temp_path => /is a folder: give a file name/
     }.each do |path, message|
-      settings = Rrtrace::Settings.new({output: path}, {})
+      settings = Rrtrace::Settings.new({shot: path}, {})
       assert_match message, assert_raises(Rrtrace::Error) { settings.visualizer_arguments }.message
     end
+  end
+
+  def test_recording_says_that_it_is_to_come_and_opens_nothing
+    error = assert_raises(Rrtrace::Error) { Rrtrace.start(output: temp_path("run.rrt")) }
+    assert_match(/recording into a file is not in this version yet/, error.message)
+    assert_empty log
   end
 
   def test_sizes_are_read_as_people_write_them
@@ -228,7 +234,7 @@ class ApiTest < Minitest::Test
     end
   end
 
-  def test_without_a_window_a_program_ends_after_its_record_is_complete
+  def test_without_a_window_a_program_ends_after_its_visualizer_is_done
     ran = run_ruby('require "rrtrace"; Rrtrace.start(window: false); print Process.pid')
     assert_includes log, "done #{ran.out}"
   end
@@ -240,7 +246,7 @@ class ApiTest < Minitest::Test
     assert_includes whole_log, "bye #{ran.out}"
   end
 
-  def test_ctrl_c_ends_the_wait_for_a_recording_and_changes_no_status
+  def test_ctrl_c_ends_the_wait_for_the_visualizer_and_changes_no_status
     code = 'require "rrtrace"; Rrtrace.start(window: false); exit 5'
     pid = spawn(clean_environment.merge("RRTRACE_VISUALIZER" => fake_visualizer(done: "silent")),
       RbConfig.ruby, "-I", LIB, write("code.rb", code), err: temp_path("err"))

@@ -149,11 +149,11 @@ class CliTest < Minitest::Test
   end
 
   def test_options_reach_the_visualizer_and_the_program
-    script = write("app.rb", 'print ENV.values_at("RRTRACE_BUFFER", "RRTRACE_ON_FULL", "RRTRACE_BLOCKS", "RRTRACE_C_CALLS", "RRTRACE_WINDOW", "RRTRACE_OUTPUT").inspect')
-    ran = run_rrtrace("-o", "run.rrt", "--shot", "run.png", "--memory", "2M", "--buffer=1M", "--on-full=drop", "--blocks",
+    script = write("app.rb", 'print ENV.values_at("RRTRACE_BUFFER", "RRTRACE_ON_FULL", "RRTRACE_BLOCKS", "RRTRACE_C_CALLS", "RRTRACE_WINDOW", "RRTRACE_SHOT").inspect')
+    ran = run_rrtrace("--shot", "run.png", "--memory", "2M", "--buffer=1M", "--on-full=drop", "--blocks",
       "--no-c-calls", "--close-on-exit", script)
     assert_equal ["1048576", "drop", "1", "0", "0", nil].inspect, ran.out, ran.err
-    assert_includes log, "arguments --no-window --output=#{temp_path("run.rrt")} --shot=#{temp_path("run.png")} --memory=2097152 --close-on-exit"
+    assert_includes log, "arguments --no-window --shot=#{temp_path("run.png")} --memory=2097152 --close-on-exit"
     assert_equal 1, log.grep(/\Adone/).size, "without a window the command ends when all is written"
   end
 
