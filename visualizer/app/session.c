@@ -64,7 +64,7 @@ static void take_spans(void *context, uint32_t track, const sim_span *spans, siz
 static void begin_stream(session *s, const block *b)
 {
     session_lock(s);
-    uint32_t process = catalog_process_add(s->catalog, b->pid, 0);
+    uint32_t process = catalog_process_add(s->catalog, b->pid, clock_ns(CLOCK_MONOTONIC));
     session_unlock(s);
     uint32_t *place = vec_push(&s->sim_streams);
     if (place)

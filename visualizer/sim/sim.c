@@ -104,9 +104,9 @@ static int fold(sim *s, stream *st, block_work *w)
     if (w->event_count > 0) {
         st->last_ticks = ev_ticks_of(w->events[w->last_index]);
         st->last_ns = block_time(w, w->last_index);
-        process->event_count += w->plain_count;
-        if (process->begin_ns == 0)
+        if (process->event_count == 0)
             process->begin_ns = block_time(w, 0);
+        process->event_count += w->plain_count;
     }
     return error;
 }
