@@ -209,7 +209,7 @@ TEST(insane_depths_are_counted_not_kept)
 /* How many were refused. */
 static uint64_t run_without_memory(uint64_t seed, unsigned every, size_t budget_bytes, uint32_t tracks, uint32_t depths, size_t span_count)
 {
-    uint64_t state = seed * 1000 + every + 1, refused = 0;
+    uint64_t state = seed * 1000 + every + 1, refused = 0, forgotten = 0;
     uint64_t *busy = calloc((size_t)tracks * depths, sizeof *busy), *now = calloc((size_t)tracks * depths, sizeof *now);
     CHECK(busy && now);
     history *h;
@@ -230,6 +230,13 @@ static uint64_t run_without_memory(uint64_t seed, unsigned every, size_t budget_
         }
         if (i % 1000 == 0)
             CHECK(history_stats_of(h).used_bytes <= budget_bytes);
+        /* Tracks that were forgotten before this append have lost everything, and may have begun anew. */
+        for (; forgotten < h->forgotten_count; forgotten = h->forgotten_count)
+            for (uint32_t t = 0; t < tracks; t++)
+                for (uint32_t d = 0; d < depths; d++)
+                    if (t != track && (history_rows(h, t) == 0)) {
+                        busy[(size_t)t * depths + d] = 0;
+                    }
     }
     mem_fail_every(0);
     history_stats s = history_stats_of(h);
@@ -265,9 +272,43 @@ TEST(the_store_stays_sound_when_allocations_fail)
 TEST(a_budget_that_rows_alone_use_up_refuses_spans_and_stays_sound)
 {
     uint64_t seed = test_seed(1);
-    CHECK(run_without_memory(seed, 0, HISTORY_BUDGET_MIN, 2000, 9, 60000) > 0);
-    CHECK(run_without_memory(seed, 0, HISTORY_BUDGET_MIN, 30, 1000, 100000) > 0);
-    CHECK(run_without_memory(seed, 3, HISTORY_BUDGET_MIN, 100, 20, 60000) > 0);
+    CHECK(run_without_memory(seed, 0, HISTORY_BUDGET_MIN, 1, 20000, 60000) > 0);
+    CHECK(run_without_memory(seed, 2, HISTORY_BUDGET_MIN, 1, 2000, 60000) > 0);
+}
+
+TEST(tracks_without_end_make_the_oldest_ones_go)
+{
+    uint64_t seed = test_seed(1);
+    CHECK_EQ(run_without_memory(seed, 0, HISTORY_BUDGET_MIN, 2000, 9, 60000), 0);
+    CHECK_EQ(run_without_memory(seed, 0, HISTORY_BUDGET_MIN, 30, 1000, 100000), 0);
+    (void)run_without_memory(seed, 3, HISTORY_BUDGET_MIN, 100, 20, 60000);
+
+    /* A thread for every request, each with 20 rows of 20 spans, beside one that lives on. */
+    history *h;
+    uint64_t now = 0, busy = 0;
+    CHECK_EQ(history_new(&h, (size_t)4 << 20), 0);
+    for (uint32_t request = 1; request < 20000; request++) {
+        for (uint32_t i = 0; i < 20; i++)
+            for (uint32_t depth = 0; depth < 20; depth++, now += 10)
+                CHECK_EQ(history_append(h, request, &(sim_span){.begin_ns = now, .end_ns = now + 5, .depth = depth}, 1), 0);
+        CHECK_EQ(history_append(h, 0, &(sim_span){.begin_ns = now, .end_ns = now + 5}, 1), 0);
+        busy += 5;
+    }
+    history_node n;
+    uint64_t begin_ns, end_ns;
+    CHECK_EQ(history_query(h, 0, 0, 0, UINT64_MAX, UINT64_MAX, &n, 1), 1);
+    CHECK(n.busy_ns == busy && n.span_count == 19999);
+    CHECK_EQ(history_rows(h, 1), 0);
+    CHECK(!history_extent(h, 1, &begin_ns, &end_ns));
+    CHECK_EQ(history_rows(h, 19999), 20);
+    uint32_t oldest = 19999;
+    while (history_rows(h, oldest) == 20)
+        oldest--;
+    CHECK(19999 - oldest > 100 && 19999 - oldest < 4000); /* half of the memory at least is used for them */
+    for (; oldest > 0; oldest--)
+        CHECK_EQ(history_rows(h, oldest), 0); /* in the order of their ends */
+    CHECK(history_stats_of(h).used_bytes <= (size_t)4 << 20);
+    history_delete(h);
 }
 
 TEST(no_memory_at_the_start_is_an_answer)

@@ -386,6 +386,18 @@ TEST(the_dominant_of_sixteen_spans_is_exact)
     }
 }
 
+TEST(empty_spans_alone_give_one_of_their_values)
+{
+    sim_span spans[300];
+    for (uint32_t i = 0; i < 300; i++)
+        spans[i] = span_of(10, 10, 5 + i % 2, 0);
+    history *h = filled(spans, 300);
+    history_node out[2];
+    CHECK_EQ(history_query(h, 0, 0, 0, 20, 1, out, 2), 1);
+    CHECK(out[0].span_count == 300 && out[0].busy_ns == 0 && (out[0].value == 5 || out[0].value == 6));
+    history_delete(h);
+}
+
 TEST(a_busy_value_dominates_all_the_way_up)
 {
     history *h;

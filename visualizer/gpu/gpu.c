@@ -53,7 +53,10 @@ static int make_all(gpu *g)
         error = frame_make(g);
     if (!error)
         error = target_make(g);
-    return error < 0 ? error : 0; /* a window without area is no failure: its target is made when it has one */
+    if (error >= 0)
+        return 0; /* a window without area is no failure: its target is made when it has one */
+    g->is_lost = true; /* half-made: nothing but gpu_error and gpu_delete */
+    return error;
 }
 
 int gpu_new(gpu **out, const gpu_desc *desc)
