@@ -163,6 +163,16 @@ static bool summarise_stack_event(block_work *w, block_part *p, uint32_t index)
     }
 }
 
+/* 0 when the event is a call above the top frame, or the plain return of it: the common case. All by arithmetic: whether it
+ * is a call or a return is a coin toss to the branch predictor. */
+static inline uint32_t misfit(ev e, uint32_t kind, uint32_t key, uint32_t top)
+{
+    uint32_t above = key - top;
+    uint32_t bad_call = (above - 1) >> 31;                                /* not deeper than the top */
+    uint32_t bad_return = above | ((uint32_t)(e.number != 0) & (e.place & 1u)); /* not the top, or perhaps an unwinding */
+    return (kind >> 1) | (bad_call & (kind ^ 1u)) | (bad_return & (0u - kind));
+}
+
 /* The common case: calls and returns that fit the part's own frames. Each event writes the place above the top and moves
  * the top by one, whatever it is, so that there is no branch to mispredict. Stops at the first event of another kind.
  * Source: the branch-free form is measured in bench/engine. */
@@ -180,11 +190,7 @@ static uint32_t summarise_run(block_work *w, block_part *p, uint32_t i)
     for (; i < end; i++) {
         ev e = events[i];
         uint32_t kind = (uint32_t)(e.head >> EV_TICKS_BITS), key = ev_depth_key(e.place);
-        if (kind > EV_RETURN)
-            break;
-        int32_t deeper = (int32_t)(key - top);
-        bool fits = kind == EV_CALL ? deeper > 0 : (deeper == 0) & !is_unwind(e);
-        if (!fits)
+        if (misfit(e, kind, key, top))
             break;
         keys[count] = key;
         indices[count] = i;
@@ -460,12 +466,8 @@ static uint32_t emit_run(block_work *w, block_part *p, const timebase_line *line
     for (; i < end; i++) {
         ev e = events[i];
         uint32_t kind = (uint32_t)(e.head >> EV_TICKS_BITS), key = ev_depth_key(e.place);
-        if (kind > EV_RETURN)
-            break;
         block_frame top = frames[count - 1];
-        int32_t deeper = (int32_t)(key - top.key);
-        bool fits = kind == EV_CALL ? deeper > 0 : (deeper == 0) & !is_unwind(e);
-        if (!fits)
+        if (misfit(e, kind, key, top.key))
             break;
         uint64_t now_ns = timebase_ns(line, ev_ticks_of(e));
         write_span(&spans[done], &top, now_ns, depth + count - 1, SIM_CLOSED_RETURN);

@@ -1,0 +1,220 @@
+/* bench/engine.c - how many events a second does the parallel scan take, and what share of a plain copy is that?
+ *
+ * Input: random walks of calls and returns with a fixed seed, made once, larger than any cache. Every variant is run several
+ * times in turn with a plain copy of the same events, so that a noisy machine hits both; medians are printed. The answers
+ * are checked: as many spans as there were returns.
+ */
+#include "base/mem.h"
+#include "base/workers.h"
+#include "history/history.h"
+#include "sim/block.h"
+#include "sim/sim.h"
+#include "wire/clock.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define EVENT_COUNT (UINT32_C(1) << 22)
+#define BLOCK_SIZE 16384u
+#define ROUNDS 9
+#define METHODS 500u
+#define SEED UINT64_C(20240229)
+
+static uint64_t random_next(uint64_t *state)
+{
+    uint64_t x = *state; /* xorshift64*, Vigna 2016 */
+    x ^= x >> 12;
+    x ^= x << 25;
+    x ^= x >> 27;
+    *state = x;
+    return x * UINT64_C(0x2545F4914F6CDD1D);
+}
+
+typedef struct walk {
+    uint32_t depth_max, threads, fibers_per_thread;
+    uint32_t run_events; /* events between two SWITCHes, on average; 0: none */
+} walk;
+
+typedef struct fiber_state {
+    uint32_t base, depth;
+} fiber_state;
+
+/* Starts half-way up, so that a deep walk is deep. */
+static uint64_t make(ev *out, uint32_t count, const walk *how)
+{
+    uint64_t state = SEED, ticks = 1000, returns = 0;
+    uint32_t fiber_count = how->threads * how->fibers_per_thread, current = 0, i = 0;
+    fiber_state *fibers = calloc(fiber_count, sizeof *fibers);
+    uint32_t *depths = calloc((size_t)fiber_count * (how->depth_max + 1), sizeof *depths);
+    if (!fibers || !depths)
+        exit(1);
+    for (uint32_t f = 0; f < fiber_count; f++)
+        fibers[f].base = 0x7f000000u + f * 0x01000040u;
+    out[i++] = ev_make(EV_SWITCH, ticks, 1, 1);
+    while (i < count) {
+        fiber_state *f = &fibers[current];
+        ticks += 20 + random_next(&state) % 64;
+        if (how->run_events && random_next(&state) % how->run_events == 0) {
+            current = (uint32_t)(random_next(&state) % fiber_count);
+            out[i++] = ev_make(EV_SWITCH, ticks, current + 1, current / how->fibers_per_thread + 1);
+            continue;
+        }
+        bool deepen = f->depth == 0 || (f->depth < how->depth_max && (random_next(&state) & 1)) ||
+                      (how->depth_max > 1000 && f->depth < how->depth_max / 2 && random_next(&state) % 8);
+        if (deepen) {
+            f->depth++;
+            out[i++] = ev_make(EV_CALL, ticks, 1 + (uint32_t)(random_next(&state) % METHODS), f->base - f->depth * 56u);
+        } else {
+            out[i++] = ev_make(EV_RETURN, ticks, 0, f->base - f->depth * 56u);
+            f->depth--;
+            returns++;
+        }
+    }
+    free(fibers);
+    free(depths);
+    return returns;
+}
+
+static double now_s(void) { return (double)clock_ns(CLOCK_MONOTONIC) * 1e-9; }
+
+typedef struct sink_state {
+    uint64_t spans;
+    history *history;
+} sink_state;
+
+static void sink(void *context, uint32_t track, const sim_span *spans, size_t count)
+{
+    sink_state *s = context;
+    s->spans += count;
+    if (s->history)
+        history_append(s->history, track, spans, count);
+}
+
+static double median(double *values, int count)
+{
+    for (int i = 1; i < count; i++)
+        for (int k = i; k > 0 && values[k] < values[k - 1]; k--) {
+            double t = values[k];
+            values[k] = values[k - 1];
+            values[k - 1] = t;
+        }
+    return values[count / 2];
+}
+
+static double time_copy(const ev *events, ev *to)
+{
+    double t = now_s();
+    memcpy(to, events, sizeof *events * EVENT_COUNT);
+    t = now_s() - t;
+    if (memcmp(&to[EVENT_COUNT - 1], &events[EVENT_COUNT - 1], sizeof *to) != 0)
+        exit(1);
+    return t;
+}
+
+static double time_scan(const ev *events, uint64_t returns, workers *w, bool store)
+{
+    catalog *c;
+    sim *s;
+    sink_state result = {0};
+    if (catalog_new(&c) != 0 || (store && history_new(&result.history, (size_t)3 << 30) != 0) ||
+        sim_new(&s, &(sim_desc){.workers = w, .catalog = c, .sink = sink, .context = &result}) != 0)
+        exit(1);
+    uint32_t process = catalog_process_add(c, 1, 1), stream = sim_stream_open(s, process, CLOCK_SOURCE_MONOTONIC);
+    static sim_block blocks[EVENT_COUNT / BLOCK_SIZE];
+    for (uint32_t i = 0; i < EVENT_COUNT / BLOCK_SIZE; i++)
+        blocks[i] = (sim_block){stream, BLOCK_SIZE, events + (size_t)i * BLOCK_SIZE};
+    sim_run(s, blocks, 32); /* pages of scratch memory are touched once and then reused, as in a long session */
+    result.spans = 0;
+    sim_delete(s);
+    if (sim_new(&s, &(sim_desc){.workers = w, .catalog = c, .sink = sink, .context = &result}) != 0)
+        exit(1);
+    process = catalog_process_add(c, 1, 1), stream = sim_stream_open(s, process, CLOCK_SOURCE_MONOTONIC);
+    for (uint32_t i = 0; i < EVENT_COUNT / BLOCK_SIZE; i++)
+        blocks[i].stream = stream;
+    double t = now_s();
+    if (sim_run(s, blocks, EVENT_COUNT / BLOCK_SIZE) != 0)
+        exit(1);
+    t = now_s() - t;
+    if (result.spans != returns && !store)
+        fprintf(stderr, "engine: %llu spans, wanted %llu\n", (unsigned long long)result.spans, (unsigned long long)returns), exit(1);
+    sim_delete(s);
+    history_delete(result.history);
+    catalog_delete(c);
+    return t;
+}
+
+static double time_stage(const ev *events, int stage)
+{
+    static block_work w;
+    double total = 0;
+    timebase clock;
+    timebase_init(&clock);
+    for (uint32_t i = 0; i < EVENT_COUNT / BLOCK_SIZE; i++) {
+        double t = now_s();
+        block_summarise(&w, events + (size_t)i * BLOCK_SIZE, BLOCK_SIZE);
+        double t2 = now_s();
+        block_line *line = vec_push(&w.lines);
+        *line = (block_line){0, clock.line};
+        block_emit(&w);
+        total += stage == 0 ? t2 - t : now_s() - t2;
+    }
+    return total;
+}
+
+typedef struct row {
+    const char *name;
+    walk how;
+} row;
+
+int main(void)
+{
+    static const row rows[] = {
+        {"depth 24, one thread", {24, 1, 1, 0}},
+        {"depth 10,000", {10000, 1, 1, 0}},
+        {"64 threads", {24, 64, 1, 200}},
+        {"1,000 fibers", {24, 1, 1000, 200}},
+    };
+    enum { ROWS = sizeof rows / sizeof *rows };
+    ev *events = mem_aligned(64, sizeof *events * EVENT_COUNT), *copy = mem_aligned(64, sizeof *copy * EVENT_COUNT);
+    workers *two = NULL;
+    if (!events || !copy || workers_new(&two, 2) != 0)
+        return 1;
+    memset(copy, 1, sizeof *copy * EVENT_COUNT);
+    double base_rate = 0, base_copy = 0, deep_ratio = 0, with_store = 0, scaling = 0;
+    printf("%-22s %12s %12s %12s %12s %8s\n", "walk", "copy M/s", "scan M/s", "+store M/s", "2 cores M/s", "scan/copy");
+    for (int r = 0; r < ROWS; r++) {
+        uint64_t returns = make(events, EVENT_COUNT, &rows[r].how);
+        double copies[ROUNDS], scans[ROUNDS], stores[ROUNDS], twos[ROUNDS], sums[ROUNDS], emits[ROUNDS];
+        for (int i = 0; i < ROUNDS; i++) {
+            copies[i] = time_copy(events, copy);
+            scans[i] = time_scan(events, returns, NULL, false);
+            stores[i] = time_scan(events, returns, NULL, true);
+            twos[i] = time_scan(events, returns, two, false);
+            sums[i] = time_stage(events, 0);
+            emits[i] = time_stage(events, 1);
+        }
+        double m = EVENT_COUNT / 1e6, copied = m / median(copies, ROUNDS), scanned = m / median(scans, ROUNDS);
+        double stored = m / median(stores, ROUNDS), doubled = m / median(twos, ROUNDS);
+        printf("%-22s %12.0f %12.0f %12.0f %12.0f %8.3f   summarise %.0f M/s, emit %.0f M/s\n", rows[r].name, copied, scanned, stored,
+               doubled, scanned / copied, m / median(sums, ROUNDS), m / median(emits, ROUNDS));
+        if (r == 0) {
+            base_rate = scanned;
+            base_copy = copied;
+            with_store = stored / copied;
+            scaling = doubled / scanned;
+        } else if (r == 1) {
+            deep_ratio = scanned / base_rate;
+        }
+    }
+    printf("\nengine.events_per_s.1core: %.0f\n", base_rate * 1e6);
+    printf("engine.vs_copy: %.3f\n", base_rate / base_copy);
+    printf("engine.with_store_vs_copy: %.3f\n", with_store);
+    printf("engine.scaling.2cores: %.2f\n", scaling);
+    printf("engine.deep_ratio: %.2f\n", deep_ratio);
+    workers_delete(two);
+    mem_free(events);
+    mem_free(copy);
+    return 0;
+}
