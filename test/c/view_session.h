@@ -27,7 +27,7 @@ typedef struct session {
     VEC(ev) events;
     uint32_t stream, process;
     uint32_t fiber, thread;
-    uint32_t depths[64];  /* by fiber */
+    uint32_t depths[256]; /* by fiber */
     uint32_t method_count;
     uint64_t now_ns;
 } session;
@@ -127,6 +127,7 @@ __attribute__((unused)) static void session_at(session *s, double ms)
 
 __attribute__((unused)) static void session_switch(session *s, uint32_t fiber, uint32_t thread)
 {
+    CHECK(fiber < sizeof s->depths / sizeof s->depths[0]);
     s->fiber = fiber;
     s->thread = thread;
     session_event(s, EV_SWITCH, fiber, thread);

@@ -11,8 +11,10 @@
 /* stb_truetype is used in this file alone; its functions are static so that no other program part can clash with them. */
 #define STBTT_STATIC
 #define STB_TRUETYPE_IMPLEMENTATION
-#define STBTT_malloc(size, user) ((void)(user), mem_alloc((size), 1))
-#define STBTT_free(p, user) ((void)(user), mem_free(p))
+static void *scratch_take(size_t bytes, void *user);
+static void scratch_give(void *p, void *user);
+#define STBTT_malloc(size, user) scratch_take((size), (user))
+#define STBTT_free(p, user) scratch_give((p), (user))
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wunused-function"
 #include <stb/stb_truetype.h>
@@ -22,9 +24,34 @@ enum {
     BAKE_PX = 26,     /* em height in the atlas: near the usual sizes on screen, as a distance is not averaged when shrunk */
     BAKE_MARGIN = 5,  /* px around a glyph in which the distance falls to 0 */
     FACE_MAX = 6,     /* fonts tried for a character before it is shown as missing */
+    GLYPH_POINTS_MAX = 1500, /* of an outline; more is no letter */
     GLYPH_SLOTS = 4096, /* hash table; twice what fits the atlas */
 };
 #define FONT_FILE_BYTES_MAX (64L << 20)
+#define SCRATCH_BYTES ((size_t)256 << 10) /* some ten times what a glyph of GLYPH_POINTS_MAX needs */
+
+/* stb_truetype does not check all of its allocations, so it gets them from here: a block of our own, used anew for each
+ * glyph, which outlines of sane size cannot exhaust. */
+typedef struct scratch {
+    unsigned char *bytes; /* owned */
+    size_t used;
+} scratch;
+
+static void *scratch_take(size_t bytes, void *user)
+{
+    scratch *s = user;
+    size_t rounded = (bytes + 15) & ~(size_t)15;
+    if (rounded < bytes || rounded > SCRATCH_BYTES - s->used)
+        return NULL;
+    s->used += rounded;
+    return s->bytes + s->used - rounded;
+}
+
+static void scratch_give(void *p, void *user)
+{
+    (void)p;
+    (void)user; /* all at once, before the next glyph */
+}
 
 typedef struct glyph {
     uint32_t codepoint; /* 0: free slot */
@@ -40,6 +67,7 @@ typedef struct face {
 } face;
 
 struct font {
+    scratch scratch;
     uint8_t *atlas; /* owned */
     glyph *glyphs;  /* owned; GLYPH_SLOTS, open addressing */
     FcFontSet *candidates; /* owned; fonts in fontconfig's order of preference */
@@ -103,6 +131,7 @@ static bool open_next_face(font *f)
             continue;
         int offset = stbtt_GetFontOffsetForIndex(new_face->file, index & 0xffff);
         if (offset >= 0 && stbtt_InitFont(&new_face->info, new_face->file, offset)) {
+            new_face->info.userdata = &f->scratch;
             new_face->scale = stbtt_ScaleForMappingEmToPixels(&new_face->info, BAKE_PX);
             f->face_count++;
             return true;
@@ -174,11 +203,17 @@ static void bake(font *f, glyph *g, const face *from, int index)
     stbtt_GetGlyphHMetrics(&from->info, index, &advance, &bearing);
     g->advance = (float)advance * from->scale / BAKE_PX;
     int width = 0, height = 0, left = 0, top = 0;
+    stbtt_vertex *outline;
+    f->scratch.used = 0;
+    int points = stbtt_GetGlyphShape(&from->info, index, &outline);
+    f->scratch.used = 0;
+    if (points <= 0 || points > GLYPH_POINTS_MAX)
+        return; /* a space, or nothing to be drawn in an em of BAKE_PX */
     unsigned char *pixels = stbtt_GetGlyphSDF(&from->info, from->scale, index, BAKE_MARGIN, 128, 128.0f / BAKE_MARGIN, &width,
                                               &height, &left, &top);
     uint32_t x, y;
     if (!pixels)
-        return; /* a space */
+        return;
     if (take_room(f, (uint32_t)width, (uint32_t)height, &x, &y)) {
         for (int row = 0; row < height; row++)
             memcpy(f->atlas + (y + (uint32_t)row) * FONT_ATLAS_SIDE + x, pixels + row * width, (size_t)width);
@@ -193,7 +228,6 @@ static void bake(font *f, glyph *g, const face *from, int index)
         g->uv_high[1] = (float)(y + (uint32_t)height) / side;
         f->has_changed = true;
     }
-    stbtt_FreeSDF(pixels, NULL);
 }
 
 static const glyph *glyph_of(font *f, uint32_t codepoint)
@@ -243,9 +277,10 @@ int font_new(font **out)
         return -ENOMEM;
     f->shelf_x = f->shelf_y = 1;
     f->has_changed = true;
+    f->scratch.bytes = mem_aligned(16, SCRATCH_BYTES);
     f->atlas = mem_zalloc(FONT_ATLAS_SIDE, FONT_ATLAS_SIDE);
     f->glyphs = mem_zalloc(GLYPH_SLOTS, sizeof *f->glyphs);
-    if (!f->atlas || !f->glyphs) {
+    if (!f->scratch.bytes || !f->atlas || !f->glyphs) {
         font_delete(f);
         *out = NULL;
         return -ENOMEM;
@@ -274,6 +309,7 @@ void font_delete(font *f)
         FcFontSetDestroy(f->candidates);
     mem_free(f->glyphs);
     mem_free(f->atlas);
+    mem_free(f->scratch.bytes);
     mem_free(f);
 }
 

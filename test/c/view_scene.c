@@ -1,0 +1,516 @@
+/* What a session becomes: lanes and boxes, looked at as numbers, without a device. */
+#include "view_scenes.h"
+
+#include "view/layout.h"
+#include "view/palette.h"
+#include "view/panels.h"
+
+#include <math.h>
+
+enum { WIDTH = 1280, HEIGHT = 720 };
+
+static const view_status no_status = {.memory_budget = 1};
+
+static view *still_view(view_camera camera_kind, double begin_ms, double end_ms)
+{
+    view *v;
+    view_desc desc = {.is_still = true, .camera = camera_kind};
+    if (end_ms > begin_ms) {
+        desc.begin_ns = SESSION_BEGIN_NS + (uint64_t)(begin_ms * 1e6);
+        desc.end_ns = SESSION_BEGIN_NS + (uint64_t)(end_ms * 1e6);
+    }
+    CHECK_EQ(view_new(&v, &desc), 0);
+    return v;
+}
+
+static gpu_frame built(view *v, session *s, const view_status *status)
+{
+    gpu_frame frame;
+    view_model model = session_model(s);
+    view_build(v, &model, status, WIDTH, HEIGHT, 0.016, &frame);
+    return frame;
+}
+
+/* The box that shows the span of a track, depth and begin; NULL: none does. */
+static const gpu_box *find_box(const view *v, const gpu_frame *frame, uint32_t track, uint32_t depth, double begin_ms)
+{
+    uint64_t begin_ns = SESSION_BEGIN_NS + (uint64_t)(begin_ms * 1e6);
+    for (size_t i = 0; i < frame->box_count; i++) {
+        view_box_ref ref;
+        if (view_box_of(v, frame->boxes[i].id, &ref) && ref.track == track && ref.depth == depth && ref.begin_ns == begin_ns)
+            return &frame->boxes[i];
+    }
+    return NULL;
+}
+
+static uint32_t track_of(const session *s, uint32_t fiber_number)
+{
+    for (uint32_t id = 0; id < catalog_fiber_count(s->catalog); id++)
+        if (catalog_fiber_at(s->catalog, id)->number == fiber_number)
+            return catalog_fiber_at(s->catalog, id)->track;
+    return SIM_TRACK_NONE;
+}
+
+/* One thread: run [10, 100) over a [20, 40) and b [50, 90); c is open since 110. */
+static void make_small(session *s)
+{
+    session_process(s, 7, "ruby small.rb");
+    uint32_t run = session_method(s, "Foo#run", EV_METHOD_RUBY), a = session_method(s, "Foo#a1", EV_METHOD_RUBY);
+    uint32_t b = session_method(s, "Foo#a2", EV_METHOD_RUBY), c = session_method(s, "Bar#c", EV_METHOD_C);
+    session_thread(s, 1, "", true);
+    session_switch(s, 1, 1);
+    session_at(s, 10);
+    session_call(s, run);
+    session_leaf(s, a, 20, 40);
+    session_leaf(s, b, 50, 90);
+    session_at(s, 100);
+    session_return(s);
+    session_at(s, 110);
+    session_call(s, c);
+    session_at(s, 120);
+    session_event(s, EV_CUT, 0, session_position(s, 60));
+}
+
+TEST(calls_become_boxes_at_their_time_depth_and_length)
+{
+    for (int kind = 0; kind < 2; kind++) {
+        session s;
+        session_new(&s);
+        make_small(&s);
+        view *v = still_view((view_camera)kind, 0, 120);
+        gpu_frame frame = built(v, &s, &no_status);
+        uint32_t track = track_of(&s, 1);
+        const gpu_box *run = find_box(v, &frame, track, 0, 10), *a = find_box(v, &frame, track, 1, 20);
+        const gpu_box *b = find_box(v, &frame, track, 1, 50), *c = find_box(v, &frame, track, 0, 110);
+        CHECK(run && a && b && c);
+        float ms = (float)CAMERA_FILM / 120;
+        CHECK(fabsf(run->high[0] - run->low[0] - 90 * ms) < 0.01f);
+        CHECK(fabsf(a->low[0] - run->low[0] - 10 * ms) < 0.01f);
+        CHECK(fabsf(b->high[0] - b->low[0] - 40 * ms) < 0.01f);
+        CHECK(fabsf(a->low[1] - run->high[1]) < 1e-4f); /* callees stand on their callers */
+        CHECK(a->low[1] == b->low[1] && a->low[2] == run->low[2]);
+        CHECK(c->low[1] == run->low[1] && c->low[0] > run->high[0]);
+        view_delete(v);
+        session_delete(&s);
+    }
+}
+
+TEST(names_that_differ_in_digits_share_a_colour_and_others_do_not)
+{
+    session s;
+    session_new(&s);
+    make_small(&s);
+    view *v = still_view(VIEW_CAMERA_FLAME, 0, 120);
+    gpu_frame frame = built(v, &s, &no_status);
+    uint32_t track = track_of(&s, 1);
+    const gpu_box *a = find_box(v, &frame, track, 1, 20), *b = find_box(v, &frame, track, 1, 50);
+    CHECK_EQ(a->color, b->color);
+    CHECK(a->color != find_box(v, &frame, track, 0, 10)->color);
+    CHECK_EQ(a->color, palette_method(catalog_method_of(s.catalog, 0, 2)->hash, EV_METHOD_RUBY, 1));
+    view_delete(v);
+    session_delete(&s);
+}
+
+TEST(an_open_call_reaches_to_now_with_a_bright_end)
+{
+    session s;
+    session_new(&s);
+    make_small(&s);
+    view *v = still_view(VIEW_CAMERA_FLAME, 0, 120);
+    gpu_frame frame = built(v, &s, &no_status);
+    float right = -1e9f;
+    uint32_t brightest = 0;
+    for (size_t i = 0; i < frame.box_count; i++) {
+        view_box_ref ref;
+        if (view_box_of(v, frame.boxes[i].id, &ref) && ref.track == track_of(&s, 1) && ref.begin_ns == SESSION_BEGIN_NS + 110000000 &&
+            frame.boxes[i].high[0] > right) {
+            right = frame.boxes[i].high[0];
+            brightest = frame.boxes[i].color;
+        }
+    }
+    CHECK(fabsf(right - 0.5f * (float)CAMERA_FILM) < 0.02f);
+    CHECK_EQ(brightest, palette_open_end(palette_method(catalog_method_of(s.catalog, 0, 4)->hash, EV_METHOD_C, 0)));
+    view_delete(v);
+    session_delete(&s);
+}
+
+TEST(an_id_names_its_span_and_unknown_ids_name_none)
+{
+    session s;
+    view_box_ref ref;
+    session_new(&s);
+    make_small(&s);
+    view *v = still_view(VIEW_CAMERA_SCENE, 0, 120);
+    CHECK(!view_box_of(v, 1, &ref));
+    gpu_frame frame = built(v, &s, &no_status);
+    CHECK(!view_box_of(v, 0, &ref));
+    CHECK(!view_box_of(v, (uint32_t)frame.box_count + 1, &ref));
+    size_t named = 0;
+    for (size_t i = 0; i < frame.box_count; i++)
+        named += view_box_of(v, frame.boxes[i].id, &ref);
+    CHECK(named >= 5);
+    view_delete(v);
+    session_delete(&s);
+}
+
+TEST(only_what_is_in_sight_is_asked_for)
+{
+    session s;
+    session_new(&s);
+    scenes_web(&s, 3, 20);
+    view *v = still_view(VIEW_CAMERA_FLAME, 2000, 2100);
+    gpu_frame frame = built(v, &s, &no_status);
+    CHECK(frame.box_count > 5);
+    for (size_t i = 0; i < frame.box_count; i++) {
+        CHECK(frame.boxes[i].low[0] > -11 && frame.boxes[i].high[0] < 11);
+        for (int axis = 0; axis < 3; axis++)
+            CHECK(frame.boxes[i].low[axis] <= frame.boxes[i].high[axis]);
+    }
+    view_delete(v);
+    session_delete(&s);
+}
+
+/* 200,000 short calls on two rows. */
+static void make_dense(session *s)
+{
+    session_process(s, 8, "ruby dense.rb");
+    uint32_t outer = session_method(s, "Foo#outer", EV_METHOD_RUBY), inner = session_method(s, "Foo#inner", EV_METHOD_RUBY);
+    session_thread(s, 1, "", true);
+    session_switch(s, 1, 1);
+    for (int i = 0; i < 100000; i++) {
+        double at = 1 + i * 0.03;
+        session_at(s, at);
+        session_call(s, outer);
+        session_leaf(s, inner, at + 0.005, at + 0.015);
+        session_at(s, at + 0.02);
+        session_return(s);
+    }
+}
+
+TEST(however_many_calls_there_are_a_row_has_at_most_some_boxes_a_pixel)
+{
+    session s;
+    session_new(&s);
+    make_dense(&s);
+    for (int kind = 0; kind < 3; kind++) {
+        view *v = still_view((view_camera)kind, 0, 3000);
+        gpu_frame frame = built(v, &s, &no_status);
+        CHECK(frame.box_count > 100);
+        CHECK(frame.box_count < 2 * 2 * WIDTH);
+        view_delete(v);
+    }
+    session_delete(&s);
+}
+
+TEST(folded_calls_are_darker_than_single_ones)
+{
+    session s;
+    session_new(&s);
+    make_dense(&s);
+    float lightness[2], chroma, hue;
+    for (int near = 0; near < 2; near++) {
+        view *v = still_view(VIEW_CAMERA_FLAME, 100, near ? 101 : 3000);
+        gpu_frame frame = built(v, &s, &no_status);
+        uint32_t color = 0;
+        for (size_t i = 0; i < frame.box_count; i++) {
+            view_box_ref ref;
+            if (view_box_of(v, frame.boxes[i].id, &ref) && ref.track == track_of(&s, 1) && ref.depth == 0)
+                color = frame.boxes[i].color;
+        }
+        palette_to_oklch(color, &lightness[near], &chroma, &hue);
+        view_delete(v);
+    }
+    CHECK(lightness[0] < lightness[1] - 0.05f);
+    session_delete(&s);
+}
+
+TEST(the_box_budget_is_kept_by_coarser_boxes_and_follows_the_frame_time)
+{
+    session s;
+    session_new(&s);
+    scenes_web(&s, 6, 20);
+    view *v;
+    CHECK_EQ(view_new(&v, &(view_desc){.is_software = true, .begin_ns = SESSION_BEGIN_NS, .end_ns = SESSION_BEGIN_NS + UINT64_C(20000000000)}), 0);
+    gpu_frame frame = built(v, &s, &no_status);
+    size_t at_first = frame.box_count;
+    CHECK(at_first < 4600); /* floors and grid come on top */
+    for (int i = 0; i < 100; i++)
+        view_frame_cost(v, 200);
+    for (int i = 0; i < 20; i++)
+        frame = built(v, &s, &no_status);
+    CHECK(frame.box_count < 1650);
+    CHECK(frame.box_count > 300);
+    for (int i = 0; i < 400; i++) {
+        view_frame_cost(v, 5);
+        frame = built(v, &s, &no_status);
+    }
+    CHECK(frame.box_count > at_first);
+    view_delete(v);
+    session_delete(&s);
+}
+
+TEST(a_recursion_of_ten_thousand_calls_stays_in_the_picture_and_in_the_budget)
+{
+    for (int kind = 0; kind < 3; kind++) {
+        session s;
+        session_new(&s);
+        scenes_deep(&s, 10000);
+        view *v = still_view((view_camera)kind, 0, 0);
+        gpu_frame frame = built(v, &s, &no_status);
+        CHECK(frame.box_count > 100 && frame.box_count < 45000);
+        float top_clip = 2;
+        for (size_t i = 0; i < frame.box_count; i++) {
+            const gpu_box *b = &frame.boxes[i];
+            const float *m = frame.view_projection;
+            float x = 0.5f * (b->low[0] + b->high[0]), y = b->high[1], z = b->high[2];
+            view_box_ref ref;
+            if (!view_box_of(v, b->id, &ref))
+                continue;
+            float clip_y = m[1] * x + m[5] * y + m[9] * z + m[13], clip_w = m[3] * x + m[7] * y + m[11] * z + m[15];
+            top_clip = fminf(top_clip, clip_y / clip_w);
+        }
+        CHECK(top_clip > -1);
+        view_delete(v);
+        session_delete(&s);
+    }
+}
+
+TEST(gc_pauses_are_glass_over_all_lanes_of_their_process_and_never_too_thin)
+{
+    session s;
+    session_new(&s);
+    scenes_processes(&s);
+    session_at(&s, 3100);
+    session_gc(&s, 3100, 3100.001);
+    session_at(&s, 3200);
+    session_event(&s, EV_CUT, 0, session_position(&s, 60));
+    view *v = still_view(VIEW_CAMERA_SCENE, 1000, 3200);
+    gpu_frame frame = built(v, &s, &no_status);
+    CHECK_EQ(frame.glass_count, 5); /* one in each of four streams, and the short one */
+    float widest = 0, least = 1e9f;
+    for (size_t i = 0; i < frame.glass_count; i++) {
+        CHECK_EQ(frame.glass[i].color & 0xffffffu, PALETTE_GC & 0xffffffu);
+        CHECK(frame.glass[i].color >> 24 > 10 && frame.glass[i].color >> 24 < 160);
+        widest = fmaxf(widest, frame.glass[i].high[2] - frame.glass[i].low[2]);
+        least = fminf(least, frame.glass[i].high[0] - frame.glass[i].low[0]);
+    }
+    CHECK(least > 0.008f); /* a microsecond of 2.2 s would be 0.000007 */
+    CHECK(widest > 1.8f * (frame.glass[0].high[2] - frame.glass[0].low[2]) || widest > 2);
+    view_delete(v);
+    session_delete(&s);
+}
+
+TEST(glass_comes_farthest_first)
+{
+    session s;
+    session_new(&s);
+    scenes_web(&s, 3, 5);
+    view *v = still_view(VIEW_CAMERA_SCENE, 0, 5000);
+    gpu_frame frame = built(v, &s, &no_status);
+    CHECK(frame.glass_count > 4);
+    for (size_t i = 1; i < frame.glass_count; i++)
+        CHECK(fabsf(frame.glass[i].low[0] - frame.eye[0]) <= fabsf(frame.glass[i - 1].low[0] - frame.eye[0]) + 0.1f);
+    view_delete(v);
+    session_delete(&s);
+}
+
+static layout settled(const catalog *c, uint64_t begin_ns, uint64_t end_ns, float flame)
+{
+    layout l = {0};
+    layout_desc desc = {.flame = flame, .row_px = 15, .lane_px = 26, .stretch = 1, .units_per_px = 0.0125f, .free_height_px = 600,
+                        .begin_ns = begin_ns, .end_ns = end_ns, .time_s = INFINITY};
+    layout_update(&l, c, &desc);
+    layout_update(&l, c, &desc);
+    return l;
+}
+
+TEST(threads_have_lanes_that_do_not_overlap_grouped_by_process_with_ractors)
+{
+    session s;
+    session_new(&s);
+    scenes_processes(&s);
+    session_run(&s);
+    for (int flame = 0; flame < 2; flame++) {
+        layout l = settled(s.catalog, SESSION_BEGIN_NS, s.now_ns, (float)flame);
+        CHECK_EQ(l.lanes.count, 4);
+        CHECK_EQ(l.groups.count, 3);
+        CHECK_EQ(l.groups.items[2].lane_end - l.groups.items[2].lane_begin, 2); /* pid 1002 and its Ractor */
+        for (size_t i = 1; i < l.lanes.count; i++) {
+            CHECK(l.lanes.items[i].z_begin >= l.lanes.items[i - 1].z_end - 1e-5f);
+            if (flame)
+                CHECK(l.lanes.items[i].y_floor < l.lanes.items[i - 1].y_floor - l.row_height);
+        }
+        char name[160];
+        panels_lane_name(s.catalog, l.lanes.items[3].thread, name);
+        CHECK_STR(name, "ractor 2");
+        panels_process_title(s.catalog, l.groups.items[2].process, name);
+        CHECK_STR(name, "ruby bin/worker 2  \xC2\xB7  pid 1002");
+        layout_free(&l);
+    }
+    session_delete(&s);
+}
+
+TEST(threads_that_ended_before_the_window_take_no_room)
+{
+    session s;
+    session_new(&s);
+    session_process(&s, 5, "ruby spawn.rb");
+    uint32_t work = session_method(&s, "Foo#work", EV_METHOD_RUBY);
+    session_switch(&s, 1, 1);
+    for (uint32_t t = 0; t < 100; t++) {
+        session_at(&s, 10 + 10 * t);
+        session_event(&s, EV_THREAD_STARTED, t + 2, 0);
+        session_switch(&s, t + 2, t + 2);
+        session_leaf(&s, work, 11 + 10 * t, 15 + 10 * t);
+        session_event(&s, EV_THREAD_EXITED, t + 2, 0);
+    }
+    session_run(&s);
+    CHECK_EQ(catalog_thread_count(s.catalog), 101);
+    layout l = settled(s.catalog, SESSION_BEGIN_NS + 500000000, SESSION_BEGIN_NS + 540000000, 0);
+    CHECK(l.lanes.count >= 4 && l.lanes.count <= 6);
+    layout_free(&l);
+    session_delete(&s);
+}
+
+TEST(a_lane_that_comes_unfolds_and_does_not_jump)
+{
+    session s;
+    session_new(&s);
+    scenes_web(&s, 1, 1);
+    session_run(&s);
+    layout l = {0};
+    layout_desc desc = {.row_px = 15, .lane_px = 26, .stretch = 1, .units_per_px = 0.0125f, .free_height_px = 600,
+                        .begin_ns = SESSION_BEGIN_NS, .end_ns = SESSION_BEGIN_NS + 100000000, .time_s = 0.016};
+    layout_update(&l, s.catalog, &desc);
+    CHECK_EQ(l.lanes.count, 1);
+    CHECK(l.lanes.items[0].weight == 1); /* the first is simply there */
+    desc.end_ns = s.now_ns;
+    float last = l.z_end;
+    int frames = 0;
+    do {
+        layout_update(&l, s.catalog, &desc);
+        CHECK(fabsf(l.z_end - last) < 0.35f);
+        last = l.z_end;
+    } while (l.is_moving && ++frames < 600);
+    CHECK(frames > 5 && frames < 600);
+    CHECK_EQ(l.lanes.count, 2);
+    CHECK(l.lanes.items[1].weight > 0.99f);
+    layout_free(&l);
+    session_delete(&s);
+}
+
+TEST(fibers_stand_beside_their_root_and_a_silent_one_leaves_its_place)
+{
+    session s;
+    session_new(&s);
+    session_process(&s, 6, "ruby fibers.rb");
+    uint32_t work = session_method(&s, "Foo#work", EV_METHOD_RUBY);
+    session_switch(&s, 1, 1);
+    for (uint32_t f = 2; f < 40; f++) {
+        session_at(&s, 10 * f);
+        session_switch(&s, f, 1);
+        session_leaf(&s, work, 10 * f + 1, 10 * f + 5);
+    }
+    session_run(&s);
+    layout l = settled(s.catalog, SESSION_BEGIN_NS, s.now_ns, 0);
+    CHECK_EQ(l.lanes.count, 1);
+    CHECK_EQ(l.fiber_subs.items[0], 0);
+    for (uint32_t id = 1; id < catalog_fiber_count(s.catalog); id++)
+        CHECK_EQ(l.fiber_subs.items[id], 1); /* one after another: they share one place */
+    float z[2][2], y;
+    for (uint32_t sub = 0; sub < 2; sub++)
+        layout_sub(&l, &l.lanes.items[0], sub, &z[sub][0], &z[sub][1], &y);
+    CHECK(z[0][1] <= z[1][0] && z[1][1] <= l.lanes.items[0].z_end);
+    layout_free(&l);
+    session_delete(&s);
+}
+
+TEST(fibers_that_take_turns_have_places_of_their_own)
+{
+    session s;
+    session_new(&s);
+    session_process(&s, 6, "ruby fibers.rb");
+    uint32_t work = session_method(&s, "Foo#work", EV_METHOD_RUBY);
+    session_switch(&s, 1, 1);
+    for (int i = 0; i < 30; i++) {
+        session_at(&s, 10 * i);
+        session_switch(&s, 2 + (uint32_t)i % 3, 1);
+        session_leaf(&s, work, 10 * i + 1, 10 * i + 5);
+        if (i % 10 == 0)
+            session_run(&s);
+    }
+    session_run(&s);
+    layout l = settled(s.catalog, SESSION_BEGIN_NS, s.now_ns, 0);
+    bool is_taken[LAYOUT_SUBS] = {0};
+    for (uint32_t id = 0; id < catalog_fiber_count(s.catalog); id++) {
+        CHECK(!is_taken[l.fiber_subs.items[id]]);
+        is_taken[l.fiber_subs.items[id]] = true;
+    }
+    layout_free(&l);
+    session_delete(&s);
+}
+
+TEST(the_height_of_rows_does_not_jump_when_the_stack_grows)
+{
+    session s;
+    session_new(&s);
+    scenes_deep(&s, 200);
+    view *v;
+    CHECK_EQ(view_new(&v, &(view_desc){.scale = 1}), 0);
+    float last = 0;
+    view_model model = session_model(&s);
+    for (uint64_t ms = 100; ms < 3000; ms += 16) {
+        gpu_frame frame;
+        model.now_ns = SESSION_BEGIN_NS + ms * 1000000;
+        view_build(v, &model, &no_status, WIDTH, HEIGHT, 0.016, &frame);
+        const gpu_box *floor_row = find_box(v, &frame, track_of(&s, 1), 0, 1);
+        if (!floor_row)
+            continue;
+        float height = floor_row->high[1] - floor_row->low[1];
+        while (last > 0 && height > 1.6f * last)
+            height /= 2; /* rows that are too low to see are drawn two, four, … at a time */
+        while (last > 0 && height < 0.6f * last)
+            height *= 2;
+        if (last > 0 && (height > last * 1.35f || height < last * 0.7f))
+            TEST_FAILED("a row went from %g to %g at %d ms", (double)last, (double)height, (int)ms);
+        last = height;
+    }
+    CHECK(last > 0);
+    view_delete(v);
+    session_delete(&s);
+}
+
+TEST(running_out_of_memory_makes_the_picture_poorer_not_the_program_fail)
+{
+    session s;
+    session_new(&s);
+    scenes_web(&s, 3, 5);
+    session_run(&s);
+    for (unsigned every = 1; every < 12; every++) {
+        view *v = NULL;
+        gpu_frame frame;
+        view_model model = session_model(&s);
+        mem_fail_every(every);
+        if (view_new(&v, &(view_desc){.is_software = true}) == 0)
+            for (int i = 0; i < 3; i++)
+                view_build(v, &model, &no_status, WIDTH, HEIGHT, 0.016, &frame);
+        mem_fail_every(0);
+        view_delete(v);
+    }
+    session_delete(&s);
+}
+
+TEST(a_view_of_nothing_at_all_can_be_built)
+{
+    session s;
+    session_new(&s);
+    view *v = still_view(VIEW_CAMERA_SCENE, 0, 0);
+    gpu_frame frame;
+    view_model model = {.catalog = s.catalog, .history = s.history, .sim = NULL, .now_ns = SESSION_BEGIN_NS};
+    view_build(v, &model, &no_status, 1, 1, 0, &frame);
+    CHECK_EQ(frame.box_count, 0);
+    view_build(v, &model, &no_status, WIDTH, HEIGHT, 0, &frame);
+    CHECK(frame.quad_count > 0);
+    view_delete(v);
+    session_delete(&s);
+}
