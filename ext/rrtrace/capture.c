@@ -104,7 +104,7 @@ static void push_plain(ev_kind kind, uint32_t number)
 {
     if (!capture_begin(1))
         return;
-    ring_put(capture.ring, 0, ev_make(kind, clock_ticks(capture.clock_source), number, 0));
+    ring_put(capture.ring, 0, ev_make(kind, capture_ticks(), number, 0));
     commit(1);
 }
 
@@ -114,7 +114,7 @@ static uint64_t put_define(uint64_t offset, uint32_t number, const capture_piece
     uint32_t total = 0, filled = 0;
     for (int i = 0; i < piece_count; i++)
         total += pieces[i].count;
-    ring_put(capture.ring, offset, ev_make(EV_DEFINE, clock_ticks(capture.clock_source), number, total));
+    ring_put(capture.ring, offset, ev_make(EV_DEFINE, capture_ticks(), number, total));
     unsigned char slot[sizeof(ev)] = {0};
     uint64_t taken = 1;
     for (int i = 0; i < piece_count; i++) {
@@ -336,7 +336,7 @@ static uint64_t put_switch(const void *ec, const place *where)
         taken = put_define(0, ev_define_number(EV_DEFINE_DROPPED, 0), &(capture_piece){&def, sizeof def}, 1);
         capture.unreported = 0;
     }
-    ring_put(capture.ring, taken, ev_make(EV_SWITCH, clock_ticks(capture.clock_source), where->fiber, where->thread));
+    ring_put(capture.ring, taken, ev_make(EV_SWITCH, capture_ticks(), where->fiber, where->thread));
     capture.last_ec = ec;
     capture.last_thread = where->thread;
     return taken + 1;
@@ -359,17 +359,17 @@ __attribute__((noinline)) static void push_after_switch(const void *ec, rb_trace
     if (!capture_begin(4))
         return;
     uint64_t taken = put_switch(ec, &where);
-    ring_put(capture.ring, taken, ev_make(kind, clock_ticks(capture.clock_source), number, position));
+    ring_put(capture.ring, taken, ev_make(kind, capture_ticks(), number, position));
     commit(taken + 1);
 }
 
 static inline __attribute__((always_inline)) void push(const void *ec, rb_trace_arg_t *raw, ev_kind kind,
-                                                       uint32_t number, uint32_t position)
+                                                       uint32_t number, uint32_t position, uint64_t ticks)
 {
     ring *r = capture.ring;
     ring_lock(r);
     if (LIKELY(ec == capture.last_ec) && LIKELY(ring_room(r, 1))) {
-        ring_put(r, 0, ev_make(kind, clock_ticks(capture.clock_source), number, position));
+        ring_put(r, 0, ev_make(kind, capture_in_order(ticks), number, position));
         ring_publish(r, 1);
         ring_unlock(r);
         return;
@@ -384,7 +384,7 @@ void capture_note(ev_kind kind, uint32_t number, uint32_t id)
     if (mode_now() != CAPTURE_ON || !resolve(NULL, &where) || !capture_begin(4))
         return;
     uint64_t taken = put_switch(NULL, &where); /* no context is known here: the next event says again where it runs */
-    ring_put(capture.ring, taken, ev_make(kind, clock_ticks(capture.clock_source), number, id));
+    ring_put(capture.ring, taken, ev_make(kind, capture_ticks(), number, id));
     commit(taken + 1);
 }
 
@@ -422,6 +422,9 @@ static void on_event(VALUE data, const rb_trace_arg_t *traced)
         return;
     rb_trace_arg_t *raw = (rb_trace_arg_t *)(uintptr_t)traced;
     const vm_arg *arg = (const vm_arg *)(const void *)raw;
+    /* Long before it is needed: reading the counter takes some 15 ns on virtual machines, which thus pass beside the
+     * lookup and the lock. capture_in_order mends what another thread may have stored in between. */
+    uint64_t ticks = clock_ticks(capture.clock_source);
     uint32_t position = vm_position(arg->frame), number = 0;
     ev_kind kind = EV_RETURN;
     VALUE klass;
@@ -465,7 +468,7 @@ static void on_event(VALUE data, const rb_trace_arg_t *traced)
     default:
         return;
     }
-    push(arg->ec, raw, kind, number, position);
+    push(arg->ec, raw, kind, number, position, ticks);
     if (UNLIKELY(number != 0 && (position & EV_POSITION_C) == EV_POSITION_C) &&
         UNLIKELY(methods_is_thread_name(arg->klass, arg->id)))
         capture_name_is_stale();
@@ -506,7 +509,7 @@ static void on_event_counted(VALUE data, const rb_trace_arg_t *traced)
     if (!is_call && *depth > 0)
         --*depth;
     const void *fiber = (const void *)(uintptr_t)rb_fiber_current(); /* stands for the context; forgotten at each GC */
-    push(fiber, NULL, is_call ? EV_CALL : EV_RETURN, number, position);
+    push(fiber, NULL, is_call ? EV_CALL : EV_RETURN, number, position, clock_ticks(capture.clock_source));
 }
 
 /* GVL: held, inside the GC: no Ruby object is touched, nothing is allocated. */
@@ -524,7 +527,7 @@ static void on_gc(VALUE data, const rb_trace_arg_t *traced)
     atomic_store_explicit(&capture.gc_open, 0, memory_order_relaxed);
     if (!capture_begin(1))
         return;
-    ring_put(capture.ring, 0, ev_make(EV_GC_EXIT, clock_ticks(capture.clock_source), 0, 0));
+    ring_put(capture.ring, 0, ev_make(EV_GC_EXIT, capture_ticks(), 0, 0));
     capture.last_ec = NULL; /* fibers may have died; their addresses may come back */
     commit(1);
 }
@@ -543,7 +546,7 @@ static void on_thread(rb_event_flag_t event, const rb_internal_thread_event_data
                                                                        : EV_THREAD_EXITED;
         uint32_t number = thread_number(event_data->thread);
         if (capture_begin(1)) {
-            ring_put(capture.ring, 0, ev_make(kind, clock_ticks(capture.clock_source), number, 0));
+            ring_put(capture.ring, 0, ev_make(kind, capture_ticks(), number, 0));
             if (kind == EV_THREAD_SUSPENDED) { /* a call after it proves by its SWITCH that the thread runs */
                 capture.last_ec = NULL;
                 capture.last_thread = 0;
@@ -636,6 +639,7 @@ void capture_start(ring *r, bool drop, bool c_calls, bool blocks, bool from_chil
     capture.last_ec = NULL;
     capture.last_thread = 0;
     capture.unreported = 0;
+    capture.last_ticks = 0;
     capture.epoch++;
     capture.fiber_count = 0;
     capture.span_count = 0;

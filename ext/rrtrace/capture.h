@@ -33,6 +33,7 @@ typedef struct capture_state {
     bool drop;              /* full ring: count and go on, instead of wait */
     bool positions_counted; /* the VM's memory is not as we know it */
     bool c_calls, blocks;
+    uint64_t last_ticks; /* under the lock: of the last event */
     uint64_t unreported; /* under the lock: events dropped since the last DEFINE DROPPED */
     _Atomic uint64_t generation; /* GC_ENTERs seen: a fiber's memory is freed only in between */
     _Atomic uint32_t gc_open;    /* a GC_ENTER without its GC_EXIT so far */
@@ -44,6 +45,17 @@ typedef struct capture_state {
 } capture_state;
 
 extern capture_state capture;
+
+/* Under the lock: ticks, or those of the last event if they are later: ring order is time order. */
+static inline uint64_t capture_in_order(uint64_t ticks)
+{
+    if (ticks < capture.last_ticks)
+        ticks = capture.last_ticks;
+    capture.last_ticks = ticks;
+    return ticks;
+}
+
+static inline uint64_t capture_ticks(void) { return capture_in_order(clock_ticks(capture.clock_source)); }
 
 /* Once a process. 0, or -1 with a sentence. GVL held. */
 int capture_prepare(const char **why);

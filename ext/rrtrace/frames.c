@@ -185,7 +185,7 @@ static void push_frame(uint32_t number, uint32_t position)
 {
     if (number == 0 || !capture_begin(1))
         return;
-    ring_put(capture.ring, 0, ev_make(EV_FRAME, clock_ticks(capture.clock_source), number, position));
+    ring_put(capture.ring, 0, ev_make(EV_FRAME, capture_ticks(), number, position));
     ring_publish(capture.ring, 1);
     ring_unlock(capture.ring);
 }

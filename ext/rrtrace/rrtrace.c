@@ -8,6 +8,7 @@
 #include "methods.h"
 #include "session.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 static VALUE error_class;
@@ -47,9 +48,14 @@ static VALUE native_join(VALUE self, VALUE path, VALUE buffer_slots, VALUE drop,
     if (!ring_slots_ok(slots))
         rb_raise(error_class, "a buffer of %llu slots: a power of two from %llu to %llu is needed", slots,
                  (unsigned long long)RING_SLOTS_MIN, (unsigned long long)RING_SLOTS_MAX);
-    int result;
-    while ((result = join_session(socket_path, slots, RTEST(drop), RTEST(c_calls), RTEST(blocks), why)) == -2)
-        rb_thread_check_ints(); /* raises what interrupted us; if nothing did, try again */
+    int result = -2;
+    for (int tries = 0; result == -2 && tries < 16; tries++) {
+        if (tries > 0)
+            rb_thread_check_ints(); /* raises what interrupted us; if nothing did, try again */
+        result = join_session(socket_path, slots, RTEST(drop), RTEST(c_calls), RTEST(blocks), why);
+    }
+    if (result == -2) /* an interrupt that the program holds back (Thread.handle_interrupt) */
+        snprintf(why, sizeof why, "joining the session was interrupted");
     RB_GC_GUARD(path);
     if (result != 0)
         rb_raise(error_class, "%s", why);

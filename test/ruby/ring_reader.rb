@@ -111,14 +111,23 @@ class RingReader
       end
     end
 
-    Span = Struct.new(:name, :kind, :fiber, :thread, :depth, :closed_by, :at_start, :ancestors)
+    Span = Struct.new(:name, :kind, :fiber, :thread, :depth, :closed_by, :at_start, :parent) do
+      # names, outermost first
+      def ancestors
+        names = []
+        at = self
+        names.unshift(at.name) while (at = at.parent)
+        names
+      end
+
+      def inspect = "#<span #{name}>"
+    end
 
     # Every frame with its fate, by the rules of wire/event.h.
     def spans
       @spans ||= replay
     end
 
-    # [name, …] of what each span stands on, outermost first
     def spans_named(name) = spans.select { _1.name == name }
 
     private
@@ -145,7 +154,7 @@ class RingReader
           cut.(stack) { |top| !deeper?(k, top) }
           method = methods_by_number.fetch(event.number)
           span = Span.new(method.name.dup.force_encoding("UTF-8"), method.kind, fiber, thread, stack.size, nil,
-            event.kind == :frame, stack.map { _1[2].name })
+            event.kind == :frame, stack.last&.last)
           stack.push([k, event.number, span])
           made << span
         when :return
