@@ -110,13 +110,14 @@ static void *keep(catalog *c, size_t bytes)
     return p;
 }
 
+/* NULL: memory is out. */
 static const char *keep_string(catalog *c, const char *bytes, size_t count)
 {
     if (count == 0)
         return "";
     char *copy = keep(c, count + 1);
     if (!copy)
-        return "";
+        return NULL;
     memcpy(copy, bytes, count);
     return copy;
 }
@@ -166,8 +167,12 @@ uint32_t catalog_thread_of(catalog *c, uint32_t process, uint32_t number, uint64
         return CATALOG_NONE;
     void *place;
     id = chunked_add(&c->threads, &place);
-    if (id == CATALOG_NONE || map_put(&c->thread_ids, key, id) != 0)
+    if (id == CATALOG_NONE)
         return CATALOG_NONE;
+    if (map_put(&c->thread_ids, key, id) != 0) {
+        c->threads.count--;
+        return CATALOG_NONE;
+    }
     *(catalog_thread *)place = (catalog_thread){
         .process = process,
         .number = number,
@@ -198,8 +203,12 @@ uint32_t catalog_fiber_of(catalog *c, uint32_t process, uint32_t number, uint32_
         return id;
     void *place;
     id = chunked_add(&c->fibers, &place);
-    if (id == CATALOG_NONE || map_put(&c->fiber_ids, key, id) != 0)
+    if (id == CATALOG_NONE)
         return CATALOG_NONE;
+    if (map_put(&c->fiber_ids, key, id) != 0) {
+        c->fibers.count--;
+        return CATALOG_NONE;
+    }
     *(catalog_fiber *)place = (catalog_fiber){
         .thread = thread,
         .number = number,
@@ -266,6 +275,8 @@ static bool define_method(catalog *c, uint32_t process, uint32_t number, const c
         .kind = def.kind,
         .hash = name_hash(name, def.name_bytes),
     };
+    if (!m->name || !m->path)
+        return false;
     names->methods.items[number] = m;
     return true;
 }
@@ -285,8 +296,10 @@ static bool define_thread(catalog *c, uint32_t process, uint32_t number, const c
     t->ractor = def.ractor;
     t->native_tid = def.native_tid;
     t->is_main = def.flags & EV_THREAD_MAIN;
-    t->name = keep_string(c, payload + sizeof def, def.name_bytes);
-    return true;
+    const char *name = keep_string(c, payload + sizeof def, def.name_bytes);
+    if (name)
+        t->name = name;
+    return name != NULL;
 }
 
 static bool define_process(catalog *c, uint32_t process, const char *payload, size_t bytes, uint64_t now_ns)
@@ -299,7 +312,8 @@ static bool define_process(catalog *c, uint32_t process, const char *payload, si
     if (def.argv_bytes > rest || def.ruby_bytes > rest - def.argv_bytes)
         return false;
     char *command = keep(c, (size_t)def.argv_bytes + 1);
-    if (!command)
+    const char *ruby = keep_string(c, payload + sizeof def + def.argv_bytes, def.ruby_bytes);
+    if (!command || !ruby)
         return false;
     memcpy(command, payload + sizeof def, def.argv_bytes);
     for (size_t i = 0; i < def.argv_bytes; i++) /* arguments end in NUL: make them one line */
@@ -311,7 +325,7 @@ static bool define_process(catalog *c, uint32_t process, const char *payload, si
     p->ractor = def.ractor;
     p->position_source = def.position_source;
     p->command = command;
-    p->ruby = keep_string(c, payload + sizeof def + def.argv_bytes, def.ruby_bytes);
+    p->ruby = ruby;
     p->realtime_offset_ns = def.realtime_ns - now_ns;
     return true;
 }
@@ -376,7 +390,10 @@ static const catalog_method *unknown_method(const catalog *c, uint32_t process, 
         if (!m)
             return &c->unknown;
         *m = c->unknown;
-        m->name = keep_string(mutable, text, (size_t)bytes);
+        const char *name = keep_string(mutable, text, (size_t)bytes);
+        if (!name)
+            return &c->unknown;
+        m->name = name;
         m->name_bytes = (uint32_t)bytes;
         names->unknown.items[number] = m;
     }
