@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#define GROUP_GAP 0.5f        /* between processes, in pitches */
+#define GROUP_GAP 0.5f        /* between processes, in pitches; GC's marks lie in it */
 #define STRIP_THICKNESS 0.05f /* of the GVL strip in the scene */
 #define LANE_TAU_S 0.18       /* lanes coming and going */
 #define SHRINK_TAU_S 0.25     /* rows getting smaller: the stack has grown out of the picture */

@@ -14,6 +14,9 @@
 #define LABEL_MIN_PX 26.0f
 #define FLOOR_Y -0.06f
 #define ATTEMPTS 8
+#define GLASS_MAX 160u      /* panes of a process */
+#define GLASS_ALPHA_MAX 0.30f
+#define GLASS_ALPHA_SUM 0.45f
 #define HOPELESS 3u         /* times the budget: start again with a coarser resolution */
 
 /* One row being drawn. */
@@ -165,11 +168,11 @@ static void add_node(scene *s, const scene_input *in, const row *r, const histor
 }
 
 /* ns that a fold may hide at a place of the row. */
-static uint64_t resolution_ns(const scene *s, const scene_input *in, const row *r, float x0, float x1)
+static uint64_t resolution_ns(const scene_input *in, const row *r, float x0, float x1, float resolution_px)
 {
     float from[3] = {x0, r->y[0], r->z[1]}, to[3] = {x1, r->y[0], r->z[1]};
     float px = fmaxf(fmaxf(camera_px_per_x(in->camera, from), camera_px_per_x(in->camera, to)), 1e-3f);
-    double ns = (double)(RESOLUTION_PX * s->coarseness) / (double)px / CAMERA_FILM * in->pose->window_ns;
+    double ns = (double)resolution_px / (double)px / CAMERA_FILM * in->pose->window_ns;
     return ns < 1 ? 1 : (uint64_t)ns;
 }
 
@@ -180,7 +183,7 @@ static void add_history(scene *s, const scene_input *in, const row *r)
     int segments = in->camera->is_parallel ? 1 : SEGMENTS;
     for (int i = 0; i < segments; i++) {
         float x0 = mixf(r->x[0], r->x[1], (float)i / (float)segments), x1 = mixf(r->x[0], r->x[1], (float)(i + 1) / (float)segments);
-        uint64_t end_ns = i + 1 == segments ? r->ns[1] : time_at(in, x1), resolution = resolution_ns(s, in, r, x0, x1);
+        uint64_t end_ns = i + 1 == segments ? r->ns[1] : time_at(in, x1), resolution = resolution_ns(in, r, x0, x1, RESOLUTION_PX * s->coarseness);
         while (at_ns < end_ns && !s->is_full) {
             size_t count = history_query(in->model->history, r->track, r->depth, at_ns, end_ns, resolution, s->nodes, SCENE_NODES);
             for (size_t n = 0; n < count; n++)
@@ -427,6 +430,29 @@ static void add_glass(scene *s, const scene_input *in, const row *r, uint64_t be
     *box = (gpu_box){.low = {x0, r->y[0], r->z[0]}, .high = {x1, r->y[1], r->z[1]}, .color = palette_alpha(PALETTE_GC, alpha)};
 }
 
+/* The same in front of the group's last lane, opaque: readable where panes are many and therefore faint. */
+static void add_gc_mark(scene *s, const scene_input *in, const row *panes, const history_node *node, float busy)
+{
+    const layout *l = in->layout;
+    float x[2], y_top = panes->y[0] + mixf(0.06f, 0.18f * l->row_height, l->flame);
+    float y[2] = {y_top - mixf(0.05f, 0.22f * l->row_height, l->flame), y_top};
+    float z[2] = {panes->z[1] + 0.01f * l->pitch, panes->z[1] + 0.10f * l->pitch};
+    if (!visible_part(in, panes, node->begin_ns, node->end_ns, &x[0], &x[1]))
+        return;
+    x[1] = fmaxf(x[1], x[0] + 1.5f * in->scale / fmaxf(panes->px_per_unit, 1e-3f));
+    uint32_t color = palette_mix(PALETTE_LANE, PALETTE_GC, 0.35f + 0.65f * busy);
+    add_plain(s, x, y, z, palette_under_light(color, 1 - l->flame));
+}
+
+/* Seen from the side, the panes of many pauses lie behind each other: together they may hide half of what is behind them,
+ * no more. */
+static float glass_alpha(const scene_input *in, float depth, size_t count)
+{
+    float aslant = tanf(fabsf(in->pose->yaw_rad)) + 0.25f;
+    float layers = 1 + (1 - in->pose->flatness) * (float)count * depth * aslant / (float)CAMERA_FILM;
+    return fminf(GLASS_ALPHA_MAX, 1 - powf(1 - GLASS_ALPHA_SUM, 1 / layers));
+}
+
 /* A process's pauses lie across all lanes of its group. */
 static void add_gc(scene *s, const scene_input *in, const layout_group *group, uint32_t process)
 {
@@ -440,16 +466,17 @@ static void add_gc(scene *s, const scene_input *in, const layout_group *group, u
     r.y[1] = mixf(l->tallest * 1.06f + 0.12f, first->y_floor + l->tallest, l->flame);
     if (track == SIM_TRACK_NONE || !aim_row(s, in, &r, r.y[0], r.y[1]))
         return;
-    uint64_t resolution = resolution_ns(s, in, &r, r.x[0], r.x[1]) * 2;
+    uint64_t resolution = resolution_ns(in, &r, r.x[0], r.x[1], 1.5f);
     size_t count;
     /* Few enough to be blended: coarser until they fit. */
-    while ((count = history_query(in->model->history, track, 0, r.ns[0], r.ns[1], resolution, s->nodes, SCENE_NODES)) >= SCENE_NODES / 2)
+    while ((count = history_query(in->model->history, track, 0, r.ns[0], r.ns[1], resolution, s->nodes, SCENE_NODES)) >= GLASS_MAX)
         resolution *= 2;
-    float alpha = 0.30f * (count > 24 ? sqrtf(24.0f / (float)count) : 1);
+    float alpha = glass_alpha(in, r.z[1] - r.z[0], count);
     for (size_t i = 0; i < count; i++) {
         double length_ns = (double)(s->nodes[i].end_ns - s->nodes[i].begin_ns);
         double busy = length_ns > 0 ? (double)s->nodes[i].busy_ns / length_ns : 1;
-        add_glass(s, in, &r, s->nodes[i].begin_ns, s->nodes[i].end_ns, alpha * (0.35f + 0.65f * (float)busy));
+        add_glass(s, in, &r, s->nodes[i].begin_ns, s->nodes[i].end_ns, alpha * (0.15f + 0.85f * (float)busy));
+        add_gc_mark(s, in, &r, &s->nodes[i], (float)busy);
     }
     sim_span open;
     if (in->model->sim && sim_open_frames(in->model->sim, track, 0, &open, 1) == 1)

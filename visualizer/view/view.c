@@ -14,13 +14,13 @@
 
 #define BUDGET_SOFTWARE 4000u /* boxes a CPU driver draws in some 30 ms at 720p */
 #define BUDGET_HARDWARE 40000u
-#define BUDGET_MIN 1500u
+#define BUDGET_MIN 3000u /* below, a CPU driver's frame is no cheaper: its pixels cost more than its boxes */
 #define BUDGET_MAX 120000u
-#define TARGET_MS_SOFTWARE 45.0 /* the program being traced needs the cores more than we do */
+#define TARGET_MS_SOFTWARE 60.0 /* the program being traced needs the cores more than we do */
 #define TARGET_MS_HARDWARE 7.0
 #define HINT_S 12.0
 #define HINT_FADE_S 2.0
-#define SETTLE_ROUNDS 8 /* of a still picture: the stack's height, the rows and the camera depend on each other */
+#define SETTLE_ROUNDS 6 /* of a still or a first picture: the stack's height, the rows and the camera depend on each other */
 
 struct view {
     view_desc desc;
@@ -146,10 +146,10 @@ void view_build(view *v, const view_model *model, const view_status *status, uin
     scene_input in;
     find_base(v, model);
     v->age_s += frame_time_s;
-    int rounds = v->desc.is_still ? SETTLE_ROUNDS : 1;
-    for (int i = 0; i < rounds; i++)
-        build_boxes(v, model, status, width_px, height_px, v->desc.is_still ? INFINITY : frame_time_s, &in);
-    v->has_range = true;
+    bool is_at_once = v->desc.is_still || !v->has_range;
+    for (int i = 0; i < (is_at_once ? SETTLE_ROUNDS : 1); i++)
+        build_boxes(v, model, status, width_px, height_px, is_at_once ? INFINITY : frame_time_s, &in);
+    v->has_range = v->layout.lanes.count > 0;
     v->quads.count = 0;
     scene_draw_labels(&v->scene, &in, v->font, &v->quads);
     panels_input panels = {.scene = &in, .built = &v->scene, .status = status, .camera = v->nav.mode,
