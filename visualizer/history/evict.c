@@ -35,16 +35,28 @@ static void pop(evict_heap *heap)
         sift_down(heap, 0);
 }
 
-void evict_offer(history *h, uint32_t track, uint32_t depth, unsigned level)
+/* Key 0: the true one is looked up when it comes to the top. */
+static bool push(history *h, evict_heap *heap, uint32_t track, uint32_t depth)
 {
-    evict_heap *heap = &h->heaps[level];
     evict_entry *grown = array_grow(h, heap->entries, &heap->bytes, (heap->count + 1) * sizeof *grown);
     if (!grown)
-        return;
+        return false;
     heap->entries = grown;
-    grown[heap->count++] = (evict_entry){.track = track, .depth = depth}; /* key 0: looked at when it comes up */
+    grown[heap->count++] = (evict_entry){.track = track, .depth = depth};
     sift_up(heap, heap->count - 1);
-    history_row(h, track, depth)->columns[level].is_in_heap = 1;
+    return true;
+}
+
+void evict_offer(history *h, uint32_t track, uint32_t depth, unsigned level)
+{
+    if (push(h, &h->heaps[level], track, depth))
+        history_row(h, track, depth)->columns[level].is_in_heap = 1;
+}
+
+void evict_offer_track(history *h, uint32_t track)
+{
+    if (!h->tracks[track]->is_in_heap)
+        h->tracks[track]->is_in_heap = push(h, &h->track_heap, track, 0);
 }
 
 static uint64_t items_end(const row *r, unsigned level)
@@ -68,6 +80,10 @@ static bool find_oldest(history *h, unsigned level)
     while (heap->count) {
         evict_entry *top = &heap->entries[0];
         row *r = history_row(h, top->track, top->depth);
+        if (!r || level >= row_level_count(r) || !r->columns) { /* its track was forgotten since */
+            pop(heap);
+            continue;
+        }
         uint64_t end_ns = oldest_end_ns(r, level);
         if (end_ns == top->end_ns && end_ns != UINT64_MAX)
             return true;
@@ -129,8 +145,37 @@ static double pressure(const history *h, unsigned level)
     return (double)h->level_bytes[level] / share;
 }
 
+/* Forget the track that ended first. */
+static bool evict_track(history *h)
+{
+    evict_heap *heap = &h->track_heap;
+    while (heap->count) {
+        uint32_t number = heap->entries[0].track;
+        track_rows *t = h->tracks[number];
+        if (heap->entries[0].end_ns != t->end_ns) {
+            heap->entries[0].end_ns = t->end_ns;
+            sift_down(heap, 0);
+            continue;
+        }
+        pop(heap);
+        t->is_in_heap = false;
+        if (number == h->appending) /* its next slow append offers it again */
+            continue;
+        history_forget(h, number);
+        h->forgotten_count++;
+        return true;
+    }
+    return false;
+}
+
+/* Rows cost memory even when all that can be evicted is gone: the row, its first level's last group, lists. Many short
+ * tracks (a thread or a fiber for every request) must not squeeze everything else out. */
+static bool has_too_many_rows(const history *h) { return h->row_count * STORE_ROW_LEAST_BYTES > h->budget_bytes / 2; }
+
 bool evict_one(history *h)
 {
+    if (has_too_many_rows(h) && evict_track(h))
+        return true;
     uint32_t tried = 0;
     for (unsigned round = 0; round < STORE_LEVELS_MAX; round++) {
         unsigned best = STORE_LEVELS_MAX;
@@ -139,10 +184,10 @@ bool evict_one(history *h)
                 (best == STORE_LEVELS_MAX || pressure(h, level) > pressure(h, best)))
                 best = level;
         if (best == STORE_LEVELS_MAX)
-            return false;
+            break;
         tried |= UINT32_C(1) << best;
         if (evict_at(h, best))
             return true;
     }
-    return false;
+    return evict_track(h);
 }

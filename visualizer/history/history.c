@@ -17,6 +17,7 @@ int history_new(history **out, size_t budget_bytes)
     if (!h)
         return -ENOMEM;
     h->budget_bytes = budget_bytes;
+    h->appending = SIM_TRACK_NONE;
     h->side_bytes = sizeof *h;
     /* Few mallocs, and little asked for too much: a 64th of the budget, at most two huge pages of 2 MiB. */
     size_t region = budget_bytes / 64 / BLOCKS_SLAB_BYTES * BLOCKS_SLAB_BYTES, most = (size_t)4 << 20;
@@ -24,29 +25,6 @@ int history_new(history **out, size_t budget_bytes)
     blocks_init(&h->blocks, budget_bytes - budget_bytes / 16 - h->side_bytes, region);
     *out = h;
     return 0;
-}
-
-void history_delete(history *h)
-{
-    if (!h)
-        return;
-    /* What lies in blocks goes with them; side arrays are those of tracks, heaps, pages and lists of chunks. */
-    for (uint32_t i = 0; i < h->track_limit; i++) {
-        track_rows *t = h->tracks[i];
-        if (!t)
-            continue;
-        for (uint32_t page = 0; page < t->page_count; page++) {
-            uint32_t rows = t->row_limit < STORE_ROWS_PER_PAGE ? t->row_limit : STORE_ROWS_PER_PAGE;
-            for (uint32_t j = 0; t->pages[page] != no_rows && j < rows; j++)
-                row_release(h, &t->pages[page][j]);
-        }
-        array_release(h, t->pages, t->pages_bytes);
-    }
-    array_release(h, h->tracks, h->tracks_bytes);
-    for (unsigned level = 0; level < STORE_LEVELS_MAX; level++)
-        array_release(h, h->heaps[level].entries, h->heaps[level].bytes);
-    blocks_free(&h->blocks);
-    mem_free(h);
 }
 
 static track_rows *track_at(const history *h, uint32_t number) { return number < h->track_limit ? h->tracks[number] : NULL; }
@@ -78,6 +56,54 @@ static track_rows *track_make(history *h, uint32_t number)
     return t;
 }
 
+static uint32_t page_rows(const track_rows *t) { return t->row_limit < STORE_ROWS_PER_PAGE ? t->row_limit : STORE_ROWS_PER_PAGE; }
+
+static unsigned page_class(const track_rows *t)
+{
+    unsigned class = 1;
+    while (blocks_class_bytes(class) < page_rows(t) * sizeof(row))
+        class ++;
+    return class;
+}
+
+void history_forget(history *h, uint32_t number)
+{
+    track_rows *t = h->tracks[number];
+    for (uint32_t page = 0; page < t->page_count; page++) {
+        if (t->pages[page] == no_rows)
+            continue;
+        for (uint32_t i = 0; i < page_rows(t); i++) {
+            row *r = &t->pages[page][i];
+            if (!r->group)
+                continue;
+            h->row_count--;
+            h->evicted_count += row_span_count(r) - row_live_from(r, 0);
+            row_release(h, r);
+        }
+        blocks_give(&h->blocks, t->pages[page], page_class(t));
+    }
+    h->evicted_end_ns = t->end_ns > h->evicted_end_ns ? t->end_ns : h->evicted_end_ns;
+    array_release(h, t->pages, t->pages_bytes);
+    bool is_in_heap = t->is_in_heap;
+    *t = (track_rows){.begin_ns = UINT64_MAX, .is_in_heap = is_in_heap};
+}
+
+void history_delete(history *h)
+{
+    if (!h)
+        return;
+    /* What lies in blocks goes with them, but side arrays hang on rows and tracks. */
+    for (uint32_t i = 0; i < h->track_limit; i++)
+        if (h->tracks[i])
+            history_forget(h, i);
+    array_release(h, h->tracks, h->tracks_bytes);
+    for (unsigned level = 0; level < STORE_LEVELS_MAX; level++)
+        array_release(h, h->heaps[level].entries, h->heaps[level].bytes);
+    array_release(h, h->track_heap.entries, h->track_heap.bytes);
+    blocks_free(&h->blocks);
+    mem_free(h);
+}
+
 _Static_assert(sizeof(track_rows) <= 48, "the smallest piece");
 
 /* Pages up to that of depth; those between are no_rows. */
@@ -97,7 +123,7 @@ static int pages_extend(history *h, track_rows *t, uint32_t page_count)
 /* The first page grows through the block classes, as most tracks are shallow. */
 static int first_page_grow(history *h, track_rows *t, uint32_t depth)
 {
-    unsigned class = 1, old_class = 1;
+    unsigned class = 1;
     while (class < BLOCKS_WHOLE && blocks_class_bytes(class) < ((size_t)depth + 1) * sizeof(row))
         class ++;
     row *fresh = blocks_take(&h->blocks, class);
@@ -106,10 +132,8 @@ static int first_page_grow(history *h, track_rows *t, uint32_t depth)
     memset(fresh, 0, blocks_class_bytes(class));
     row *old = t->pages[0];
     if (old != no_rows) {
-        while (blocks_class_bytes(old_class) < t->row_limit * sizeof(row))
-            old_class++;
         memcpy(fresh, old, t->row_limit * sizeof(row));
-        blocks_give(&h->blocks, old, old_class);
+        blocks_give(&h->blocks, old, page_class(t));
     }
     t->pages[0] = fresh;
     t->row_limit = (uint32_t)(blocks_class_bytes(class) / sizeof(row));
@@ -142,8 +166,14 @@ static row *row_make(history *h, track_rows *t, uint32_t depth)
 
 static inline uint32_t flags_of(const sim_span *s)
 {
+    uint16_t both;
+    memcpy(&both, &s->closed, sizeof both);
+    if (__builtin_expect(both == 0, 1))
+        return 0;
     return (s->closed != SIM_CLOSED_RETURN ? HISTORY_UNWOUND : 0u) | (s->open_at_start ? HISTORY_OPEN_AT_START : 0u);
 }
+
+_Static_assert(offsetof(sim_span, open_at_start) == offsetof(sim_span, closed) + 1, "flags_of looks at both at once");
 
 /* A span that needs a row, a block or more bits. 0 or -ENOMEM: it is left out. */
 static int append_slow(history *h, track_rows *t, uint32_t number, const sim_span *s)
@@ -159,6 +189,7 @@ static int append_slow(history *h, track_rows *t, uint32_t number, const sim_spa
         h->row_count++;
     if (error)
         return error;
+    evict_offer_track(h, number);
     if (t->row_count <= s->depth)
         t->row_count = s->depth + 1;
     t->begin_ns = begin_ns < t->begin_ns ? begin_ns : t->begin_ns; /* a row's first span always comes this way */
@@ -167,15 +198,13 @@ static int append_slow(history *h, track_rows *t, uint32_t number, const sim_spa
 }
 
 /* Appends spans while their row has room and 32 bits are enough: the hot loop, with nothing in it that could be elsewhere.
- * How many it did. */
-static size_t append_fast(track_rows *t, const sim_span *spans, size_t span_count)
+ * The first span that it leaves, or end. */
+static const sim_span *append_fast(track_rows *t, const sim_span *s, const sim_span *end)
 {
     row *const *pages = t->pages;
     uint32_t row_limit = t->row_limit;
     uint64_t last_ns = t->end_ns;
-    size_t i = 0;
-    for (; i < span_count; i++) {
-        const sim_span *s = &spans[i];
+    for (; s < end; s++) {
         uint32_t depth = s->depth, value = s->value;
         if (depth >= row_limit)
             break;
@@ -196,12 +225,13 @@ static size_t append_fast(track_rows *t, const sim_span *spans, size_t span_coun
         last_ns = end_ns > last_ns ? end_ns : last_ns;
     }
     t->end_ns = last_ns;
-    return i;
+    return s;
 }
 
 int history_append(history *h, uint32_t track_number, const sim_span *spans, size_t span_count)
 {
     h->span_count += span_count;
+    h->appending = track_number;
     track_rows *t = track_at(h, track_number);
     if (!t && span_count) {
         t = track_number == SIM_TRACK_NONE ? NULL : track_make(h, track_number);
@@ -211,12 +241,10 @@ int history_append(history *h, uint32_t track_number, const sim_span *spans, siz
         }
     }
     int error = 0;
-    for (size_t i = 0; i < span_count; i++) {
-        i += append_fast(t, spans + i, span_count - i);
-        if (i == span_count)
-            break;
-        bool is_insane = spans[i].depth >= STORE_ROWS_MAX;
-        if (is_insane || append_slow(h, t, track_number, &spans[i]) != 0) {
+    const sim_span *end = spans + span_count;
+    for (const sim_span *s = spans; s < end && (s = append_fast(t, s, end)) < end; s++) {
+        bool is_insane = s->depth >= STORE_ROWS_MAX;
+        if (is_insane || append_slow(h, t, track_number, s) != 0) {
             h->evicted_count++;
             error = is_insane ? error : -ENOMEM;
         }

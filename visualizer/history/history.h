@@ -13,7 +13,9 @@
  * Use:     history_new; history_append for each run of spans; history_rows; history_query; history_delete.
  * Memory:  at most budget_bytes, all told: when it is used up, the oldest spans of the session go first, chunk by chunk, and
  *          their summary nodes stay (history_query then answers with merged nodes where the detail is gone). Once summaries
- *          take more than their share, the oldest low levels of them go in turn, so that older means coarser, never gone.
+ *          take more than their share, the oldest low levels of them go in turn, so that older means coarser.
+ *          Only when rows themselves fill half of it (hundreds of thousands of short threads) the track that ended first
+ *          loses its rows altogether, and is as new.
  *          About 15 bytes a span; 12 more where spans or the pauses between them take more than four seconds.
  * Threads: one at a time: the session's model lock (app/) is held by whoever calls.
  * Units:   CLOCK_MONOTONIC ns.
@@ -51,7 +53,7 @@ typedef struct history_stats {
     uint64_t evicted_count; /* spans whose detail is gone, or that were never taken in (memory, insane depth) */
     uint64_t evicted_end_ns; /* detail older than this may be missing; 0: none is */
     size_t used_bytes, budget_bytes;
-    uint32_t row_count;
+    uint32_t row_count;     /* in memory, all tracks together */
 } history_stats;
 
 /* budget_bytes: at least HISTORY_BUDGET_MIN. 0, -EINVAL or -ENOMEM. */

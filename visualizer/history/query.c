@@ -108,11 +108,15 @@ static bool walk_items(walk *w, unsigned level, uint64_t from, uint64_t to)
 {
     if (level == 0)
         return walk_spans(w, from, to);
-    uint32_t group = column_group_slots(level - 1);
+    uint32_t group = column_group_slots(level - 1), index;
     const column *c = &w->row->columns[level];
     uint64_t below_live_from = row_live_from(w->row, level - 1);
-    for (uint64_t slot = from; slot < to; slot++) {
-        const node *n = column_node(c, level, slot);
+    const node *n = NULL;
+    for (uint64_t slot = from; slot < to; slot++, n++) {
+        if (slot == from || slot % STORE_FANOUT == 0) { /* a group of siblings lies in one chunk */
+            const chunk *k = column_chunk(c, level, slot, &index);
+            n = (const node *)k->block + index;
+        }
         w->visited++;
         if (n->begin_ns >= w->end_ns)
             return false;

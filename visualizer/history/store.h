@@ -27,6 +27,7 @@
 #define STORE_LEVELS_MAX 24u    /* 16 * 4^22 spans */
 #define STORE_ROWS_PER_PAGE 48u
 #define STORE_ROWS_MAX (1u << 20) /* of a track; deeper spans are counted and left out */
+#define STORE_ROW_LEAST_BYTES ((size_t)512) /* what a row of some spans keeps when all its chunks are evicted, about */
 #define STORE_VALUE_BITS 30u    /* of a value word; the lower two are flags, the rest lies in the wide twin */
 
 /* The sum of the spans below. */
@@ -78,6 +79,7 @@ typedef struct track_rows {
     uint32_t row_count;   /* deepest row ever used, and one */
     uint32_t pages_bytes;
     uint64_t begin_ns, end_ns; /* extent; begin > end: no spans */
+    bool is_in_heap;
 } track_rows;
 
 /* Rows by the end of their oldest chunk at one level. Keys may be too low (the chunk is gone), never too high. */
@@ -99,6 +101,9 @@ struct history {
     uint32_t track_limit;
     size_t tracks_bytes;
     evict_heap heaps[STORE_LEVELS_MAX];
+    evict_heap track_heap; /* tracks with rows, by their last end; depth unused */
+    uint32_t appending;    /* the track that an append works on: never forgotten */
+    uint32_t forgotten_count; /* tracks whose rows have gone altogether */
     size_t level_bytes[STORE_LEVELS_MAX]; /* of chunks, tails included */
     uint64_t span_count, evicted_count, evicted_end_ns;
     uint32_t row_count;
@@ -207,7 +212,9 @@ void summary_of_nodes(node *out, const node *nodes, uint32_t count);
 /* A column of the row has something to evict, or soon will: let the eviction know it. */
 /* (No memory: it is offered again when the column grows.) */
 void evict_offer(history *h, uint32_t track, uint32_t depth, unsigned level);
-/* Evict one chunk; false: nothing can go. */
+/* A track has rows: it can be forgotten, if need be. */
+void evict_offer_track(history *h, uint32_t track);
+/* Evict one chunk, or all rows of an old track; false: nothing can go. */
 bool evict_one(history *h);
 
 /* --- query.c --------------------------------------------------------------------------------------------------- */
@@ -220,5 +227,7 @@ size_t history_query_counted(const history *h, uint32_t track, uint32_t depth, u
 /* --- history.c ------------------------------------------------------------------------------------------------- */
 
 row *history_row(const history *h, uint32_t track, uint32_t depth); /* NULL: no span came that deep */
+/* Give back all rows of the track, which is then as new. */
+void history_forget(history *h, uint32_t track);
 
 #endif

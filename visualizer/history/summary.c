@@ -21,19 +21,23 @@ static quad fill(uint32_t x) { return (quad){x, x, x, x}; }
 static quad choose(quad mask, quad a, quad b) { return (mask & a) | (~mask & b); }
 static quad is_greater(quad a, quad b) { return (quad)((quad_mask)a > (quad_mask)b); }
 
-/* The usual case: 16 spans, all in 32 bits, durations below GROUP_DURATION_LIMIT. */
-static void summary_of_group(node *out, const uint32_t *words, uint64_t base_ns)
+static uint32_t sum_of(quad q) { return q[0] + q[1] + q[2] + q[3]; }
+
+/* The greatest of four lanes, and what lies beside it. */
+static uint32_t greatest_of(quad q, quad beside, uint32_t *its)
 {
-    const uint32_t *durations = words + STORE_GROUP, *value_words = words + 2 * STORE_GROUP;
-    quad duration[QUADS], value[QUADS], time[QUADS] = {{0}};
-    quad busy = {0}, longest = {0};
-    for (uint32_t i = 0; i < QUADS; i++) {
-        duration[i] = load(durations + 4 * i);
-        value[i] = load(value_words + 4 * i) >> 2;
-        busy += duration[i];
-        longest = choose(is_greater(duration[i], longest), duration[i], longest);
-    }
-    /* Every lane sums the durations of all lanes that have its value. */
+    uint32_t best = 0;
+    for (uint32_t i = 1; i < 4; i++)
+        best = q[i] > q[best] ? i : best;
+    *its = beside[best];
+    return q[best];
+}
+
+/* Which value takes the most time when none takes half of it: every lane sums the durations of all that have its value. */
+static uint32_t dominant_of(const quad *value, const uint32_t *value_words, uint32_t *most)
+{
+    quad time[QUADS] = {{0}};
+    const uint32_t *durations = value_words - STORE_GROUP;
     for (uint32_t lane = 0; lane < STORE_GROUP; lane++) {
         quad its_value = fill(value_words[lane] >> 2), its_duration = fill(durations[lane]);
         for (uint32_t i = 0; i < QUADS; i++)
@@ -45,13 +49,34 @@ static void summary_of_group(node *out, const uint32_t *words, uint64_t base_ns)
         best_time = choose(better, time[i], best_time);
         best_value = choose(better, value[i], best_value);
     }
-    *out = (node){.begin_ns = base_ns + words[0], .value = best_value[0], .value_ns = best_time[0]};
-    for (uint32_t i = 0; i < 4; i++) {
-        out->busy_ns += busy[i];
-        out->longest_ns = longest[i] > out->longest_ns ? longest[i] : out->longest_ns;
-        out->value = best_time[i] > out->value_ns ? best_value[i] : out->value;
-        out->value_ns = best_time[i] > out->value_ns ? best_time[i] : out->value_ns;
+    uint32_t its;
+    *most = greatest_of(best_time, best_value, &its);
+    return its;
+}
+
+/* The usual case: 16 spans, all in 32 bits, durations below GROUP_DURATION_LIMIT. */
+static void summary_of_group(node *out, const uint32_t *words, uint64_t base_ns)
+{
+    const uint32_t *durations = words + STORE_GROUP, *value_words = words + 2 * STORE_GROUP;
+    quad duration[QUADS] = {load(durations)}, value[QUADS] = {load(value_words) >> 2};
+    quad busy_quad = duration[0], longest_quad = duration[0], longest_value = value[0];
+    for (uint32_t i = 1; i < QUADS; i++) {
+        duration[i] = load(durations + 4 * i);
+        value[i] = load(value_words + 4 * i) >> 2;
+        busy_quad += duration[i];
+        quad longer = is_greater(duration[i], longest_quad);
+        longest_quad = choose(longer, duration[i], longest_quad);
+        longest_value = choose(longer, value[i], longest_value);
     }
+    uint32_t dominant, longest = greatest_of(longest_quad, longest_value, &dominant), busy = sum_of(busy_quad);
+    /* Lengths of calls differ by magnitudes: the value of the longest one often has half of the time, and then it is found. */
+    quad its_time = {0};
+    for (uint32_t i = 0; i < QUADS; i++)
+        its_time += (quad)(value[i] == fill(dominant)) & duration[i];
+    uint32_t time = sum_of(its_time);
+    if (time < busy - time)
+        dominant = dominant_of(value, value_words, &time);
+    *out = (node){.begin_ns = base_ns + words[0], .busy_ns = busy, .longest_ns = longest, .value_ns = time, .value = dominant};
     out->end_ns = base_ns + words[STORE_GROUP - 1] + durations[STORE_GROUP - 1];
 }
 
