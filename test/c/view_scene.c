@@ -238,7 +238,7 @@ TEST(the_box_budget_is_kept_by_coarser_boxes_and_follows_the_frame_time)
         view_frame_cost(v, 200);
     for (int i = 0; i < 20; i++)
         frame = built(v, &s, &no_status);
-    CHECK(frame.box_count < 3300);
+    CHECK(frame.box_count < 4300);
     CHECK(frame.box_count > 300);
     for (int i = 0; i < 400; i++) {
         view_frame_cost(v, 5);

@@ -16,7 +16,7 @@
 #define ATTEMPTS 8
 #define GLASS_MAX 160u      /* panes of a process */
 #define GLASS_ALPHA_MAX 0.30f
-#define GLASS_ALPHA_SUM 0.45f
+#define GLASS_ALPHA_SUM 0.52f
 #define HOPELESS 3u         /* times the budget: start again with a coarser resolution */
 
 /* One row being drawn. */
@@ -531,6 +531,6 @@ void scene_build(scene *s, const scene_input *in)
     if (s->glass.items || vec_reserve(&s->glass, SCENE_GLASS_MAX))
         add_all_glass(s, in);
     /* A little finer next time if there is room; the gap between the two bounds keeps it from swinging. */
-    if (s->boxes.count < s->budget / 2 && s->coarseness > 1)
-        s->coarseness = fmaxf(1, s->coarseness * 0.92f);
+    if (s->boxes.count < s->budget * 4 / 5 && s->coarseness > 1)
+        s->coarseness = fmaxf(1, s->coarseness * 0.97f);
 }

@@ -14,7 +14,7 @@
 
 #define BUDGET_SOFTWARE 4000u /* boxes a CPU driver draws in some 30 ms at 720p */
 #define BUDGET_HARDWARE 40000u
-#define BUDGET_MIN 3000u /* below, a CPU driver's frame is no cheaper: its pixels cost more than its boxes */
+#define BUDGET_MIN 4000u /* below, a CPU driver's frame is no cheaper: its pixels cost more than its boxes */
 #define BUDGET_MAX 120000u
 #define TARGET_MS_SOFTWARE 60.0 /* the program being traced needs the cores more than we do */
 #define TARGET_MS_HARDWARE 7.0
