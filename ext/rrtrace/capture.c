@@ -430,8 +430,12 @@ static void on_event(VALUE data, const rb_trace_arg_t *traced)
     VALUE klass;
     switch (arg->event) {
     case RUBY_EVENT_CALL:
-        klass = rb_tracearg_defined_class(raw); /* fills in arg->id */
-        number = method_number(raw, klass, arg->id, arg->frame->iseq, EV_METHOD_RUBY);
+        if (LIKELY(capture.by_entry)) {
+            number = method_number(raw, vm_frame_entry(arg->frame), METHODS_BY_ADDRESS, arg->frame->iseq, EV_METHOD_RUBY);
+        } else {
+            klass = rb_tracearg_defined_class(raw); /* fills in arg->id */
+            number = method_number(raw, klass, arg->id, 0, EV_METHOD_RUBY);
+        }
         if (UNLIKELY(number == 0))
             return;
         kind = EV_CALL;
@@ -457,7 +461,12 @@ static void on_event(VALUE data, const rb_trace_arg_t *traced)
         break;
     case RUBY_EVENT_B_CALL:
         position |= EV_POSITION_BLOCK;
-        number = method_number(raw, arg->frame->iseq, 1, arg->frame->iseq, EV_METHOD_BLOCK);
+        if (LIKELY(capture.by_entry)) {
+            number = method_number(raw, arg->frame->iseq, METHODS_BY_ADDRESS, arg->frame->iseq, EV_METHOD_BLOCK);
+        } else {
+            klass = rb_tracearg_defined_class(raw);
+            number = methods_find(raw, NIL_P(klass) ? 0 : klass, arg->id, 0, EV_METHOD_BLOCK);
+        }
         if (UNLIKELY(number == 0))
             return;
         kind = EV_CALL;
@@ -636,6 +645,7 @@ void capture_start(ring *r, bool drop, bool c_calls, bool blocks, bool from_chil
     capture.c_calls = c_calls;
     capture.blocks = blocks;
     capture.positions_counted = !frames_known.positions_ok;
+    capture.by_entry = frames_known.frames_ok;
     capture.last_ec = NULL;
     capture.last_thread = 0;
     capture.unreported = 0;

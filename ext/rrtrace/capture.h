@@ -32,6 +32,7 @@ typedef struct capture_state {
     uint32_t last_thread;   /* under the lock: the thread of the last SWITCH; 0 after it let the GVL go */
     bool drop;              /* full ring: count and go on, instead of wait */
     bool positions_counted; /* the VM's memory is not as we know it */
+    bool by_entry;          /* a Ruby method is known by its frame's method entry */
     bool c_calls, blocks;
     uint64_t last_ticks; /* under the lock: of the last event */
     uint64_t unreported; /* under the lock: events dropped since the last DEFINE DROPPED */

@@ -37,6 +37,7 @@ typedef struct seen_event {
     rb_event_flag_t event;
     const vm_context *ec;
     const vm_frame *frame;
+    VALUE entry; /* compared only */
 } seen_event;
 
 static struct {
@@ -75,7 +76,10 @@ static bool frame_as_known(const vm_arg *arg)
 {
     const vm_context *ec = arg->ec;
     const vm_frame *frame = arg->frame;
-    if (!readable(ec, sizeof *ec) || !readable(frame, sizeof *frame) || !readable(frame->ep, sizeof(VALUE)))
+    if (!readable(ec, sizeof *ec) || !readable(frame, sizeof *frame) || !readable(frame->ep - 2, 3 * sizeof(VALUE)))
+        return false;
+    VALUE entry = vm_frame_entry(frame);
+    if (RB_SPECIAL_CONST_P(entry) || !readable((const void *)entry, sizeof(VALUE)) || RB_BUILTIN_TYPE(entry) != T_IMEMO)
         return false;
     return ec->frame == frame && (const VALUE *)(const void *)frame > ec->stack &&
            (const VALUE *)(const void *)frame < ec->stack + ec->stack_words && frame->self == probe.object &&
@@ -89,9 +93,11 @@ static void probe_hook(VALUE data, const rb_trace_arg_t *arg)
     if (rb_tracearg_self(raw) != probe.object || probe.count == SEEN_MAX)
         return;
     const vm_arg *known = (const vm_arg *)(const void *)raw;
-    probe.seen[probe.count++] = (seen_event){rb_tracearg_event_flag(raw), known->ec, known->frame};
+    probe.seen[probe.count++] = (seen_event){rb_tracearg_event_flag(raw), known->ec, known->frame, 0};
     probe.argument_ok = probe.argument_ok && argument_as_known(raw);
     probe.frames_ok = probe.frames_ok && probe.argument_ok && frame_as_known(known);
+    if (probe.frames_ok)
+        probe.seen[probe.count - 1].entry = vm_frame_entry(known->frame);
 }
 
 /* The innermost method of the self-test. Its own frame is one below the one that its C_CALL showed. */
@@ -127,7 +133,15 @@ static VALUE probe_make(VALUE unused)
     return object;
 }
 
-/* elsewhere, and outer, inner, leaf inside it: the second half of what was seen, one CALL and one RETURN around it. */
+/* A method's entry is the same at each of its calls, and no other method's. */
+static bool entries_as_known(void)
+{
+    const seen_event *first = probe.seen, *second = probe.seen + 7;
+    return first[0].entry == second[0].entry && first[1].entry == second[1].entry && first[0].entry != first[1].entry &&
+           first[0].entry != 0;
+}
+
+/* outer, inner and leaf twice: by themselves, and in another fiber inside elsewhere. */
 static bool sequence_as_known(void)
 {
     static const rb_event_flag_t want[] = {RUBY_EVENT_CALL,     RUBY_EVENT_CALL,   RUBY_EVENT_C_CALL,
@@ -171,7 +185,7 @@ void frames_verify(void)
         rb_set_errinfo(Qnil);
     else {
         frames_known.positions_ok = probe.argument_ok && sequence_as_known();
-        frames_known.frames_ok = frames_known.positions_ok && probe.frames_ok && probe.leaf_ok;
+        frames_known.frames_ok = frames_known.positions_ok && probe.frames_ok && probe.leaf_ok && entries_as_known();
     }
     close(probe.pipe[0]);
     close(probe.pipe[1]);
@@ -208,9 +222,10 @@ static void push_one(const vm_arg *arg, const vm_frame *frame)
     if (is_c)
         push_frame(methods_find(raw, klass, id, 0, EV_METHOD_C), vm_position(frame_at(frame, 1)) | EV_POSITION_C);
     if (type == VM_TYPE_METHOD || is_bmethod)
-        push_frame(methods_find(raw, klass, id, frame->iseq, EV_METHOD_RUBY), vm_position(frame));
+        push_frame(methods_find(raw, vm_frame_entry(frame), METHODS_BY_ADDRESS, frame->iseq, EV_METHOD_RUBY),
+                   vm_position(frame));
     if (type == VM_TYPE_BLOCK && capture.blocks)
-        push_frame(methods_find(raw, frame->iseq, 1, frame->iseq, EV_METHOD_BLOCK),
+        push_frame(methods_find(raw, frame->iseq, METHODS_BY_ADDRESS, frame->iseq, EV_METHOD_BLOCK),
                    vm_position(frame) | EV_POSITION_BLOCK);
 }
 

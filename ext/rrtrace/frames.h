@@ -12,7 +12,7 @@
 typedef struct frames_facts {
     bool checked;
     bool positions_ok; /* the hook's argument is as we know it */
-    bool frames_ok;    /* the control frames are too: open frames can be told */
+    bool frames_ok;    /* the control frames are too: open frames can be told, methods known by their entries */
     size_t frame_bytes;
 } frames_facts;
 

@@ -294,7 +294,7 @@ uint32_t methods_find(rb_trace_arg_t *arg, VALUE klass, ID id, VALUE iseq, uint3
     methods_entry *entry = methods_slot(klass, id);
     VALUE owner = klass;
     ID name_id = id;
-    if (kind == EV_METHOD_BLOCK) { /* the cache knows it by its iseq, people by the method around it */
+    if (id == METHODS_BY_ADDRESS || kind == EV_METHOD_BLOCK) { /* a block is known to people by the method around it */
         owner = rb_tracearg_defined_class(arg);
         VALUE name = rb_tracearg_method_id(arg);
         name_id = SYMBOL_P(name) ? SYM2ID(name) : 0;

@@ -17,6 +17,10 @@
 #define METHODS_CACHE_BITS 12
 #define METHODS_CACHE_SIZE (1u << METHODS_CACHE_BITS)
 
+/* In place of an id, of which none is 1: what stands for the class is an address of the VM's own that names the method
+ * alone, a method entry (Ruby methods) or an instruction sequence (blocks). Saves the VM's lookup at each call. */
+#define METHODS_BY_ADDRESS ((ID)1)
+
 typedef struct methods_entry {
     VALUE klass; /* pinned; 0: empty */
     ID id;       /* as CRuby gives it; complemented while the class's name may still change */
@@ -38,7 +42,7 @@ void methods_prepare(void); /* once a process, GVL held: the T_DATA */
 void methods_reset(void);   /* numbers start anew: a new ring */
 
 /* The slow path: a number, or 0 when it could not be defined now (dropped, detached, no memory). kind: EV_METHOD_…
- * klass and id as CRuby gives them, 0 when there is none (blocks at top level). arg gives path and line. */
+ * klass and id as CRuby gives them, 0 when there is none (blocks at top level), or METHODS_BY_ADDRESS. arg tells the rest. */
 uint32_t methods_find(rb_trace_arg_t *arg, VALUE klass, ID id, VALUE iseq, uint32_t kind);
 
 /* True for Thread#name=, whose effect the reader must hear of. */

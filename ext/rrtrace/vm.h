@@ -18,7 +18,7 @@ typedef struct vm_frame {
     VALUE *sp;
     VALUE iseq; /* 0 in C frames */
     VALUE self;
-    const VALUE *ep; /* ep[0]: the frame's type and flags */
+    const VALUE *ep; /* ep[0]: the frame's type and flags; ep[-2]: its method entry (VM_ENV_DATA_INDEX_ME_CREF) */
 } vm_frame;
 
 /* vm_core.h: struct rb_execution_context_struct, its first members. One a fiber. */
@@ -52,6 +52,7 @@ typedef struct vm_arg {
 #define VM_FLAG_BMETHOD 0x0040u
 
 static inline uint32_t vm_frame_type(const vm_frame *frame) { return (uint32_t)frame->ep[0] & VM_TYPE_MASK; }
+static inline VALUE vm_frame_entry(const vm_frame *frame) { return frame->ep[-2]; }
 static inline uint32_t vm_position(const vm_frame *frame) { return (uint32_t)(uintptr_t)frame; }
 
 #endif
