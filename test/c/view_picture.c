@@ -12,6 +12,11 @@
 #include <stb/stb_image_write.h>
 #pragma GCC diagnostic pop
 
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define __SANITIZE_THREAD__ 1
+#endif
+#endif
 #if defined(__SANITIZE_THREAD__)
 #define PICTURE_SKIP TEST_SKIP("the driver's own threads confuse the thread sanitizer")
 #else
@@ -381,4 +386,25 @@ TEST(a_name_is_not_drawn_where_another_lane_hides_its_box)
     CHECK(names > 5);
     picture_close(&p);
     session_delete(&s);
+}
+
+TEST(a_close_look_and_a_dense_screen_are_readable)
+{
+    static const struct { const char *name; view_camera camera_kind; float scale; double begin_ms, end_ms; } cases[] = {
+        {"close-scene", VIEW_CAMERA_SCENE, 1, 800, 1000}, {"close-flame", VIEW_CAMERA_FLAME, 1, 830, 860},
+        {"dense-scene", VIEW_CAMERA_SCENE, 2, 0, 2000}, {"dense-flame", VIEW_CAMERA_FLAME, 2, 800, 900}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        session s;
+        picture p;
+        session_new(&s);
+        scenes_web(&s, 2, 2);
+        picture_open(&p, &(view_desc){.is_still = true, .camera = cases[i].camera_kind, .scale = cases[i].scale,
+                                      .begin_ns = SESSION_BEGIN_NS + (uint64_t)(cases[i].begin_ms * 1e6),
+                                      .end_ns = SESSION_BEGIN_NS + (uint64_t)(cases[i].end_ms * 1e6)});
+        picture_draw(&p, &s, &still_status, 0);
+        picture_keep(&p, cases[i].name);
+        CHECK(p.frame.quad_count > 60);
+        picture_close(&p);
+        session_delete(&s);
+    }
 }

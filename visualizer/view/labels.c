@@ -11,6 +11,7 @@
 #define CELL_PX 6.0f
 #define TEXT_MIN_PX 8.5f   /* smaller text says nothing */
 #define TEXT_MAX_PX 15.0f
+#define WIDTH_MIN_PX 20.0f
 #define SLOPE_MAX 0.6f     /* steeper lines of text are no lines any more */
 
 typedef struct cells {
@@ -126,39 +127,65 @@ static float measure(const void *context, const char *text, size_t byte_count)
     return font_measure(m->f, text, byte_count, m->size_px);
 }
 
+/* The middle line of a face on the screen and how high the face is along it. */
+typedef struct face_line {
+    float left[2], right[2];
+    float left_height, right_height;
+} face_line;
+
+static bool line_of(const camera *c, const gpu_box *box, face_line *out)
+{
+    point corners[4];
+    bool is_on_top = c->forward[1] < -0.8f; /* from above the front cannot be read */
+    if (!face_corners(c, box, is_on_top ? FACE_TOP : FACE_FRONT, corners))
+        return false;
+    for (int axis = 0; axis < 2; axis++) {
+        out->left[axis] = 0.5f * (corners[0][axis] + corners[3][axis]);
+        out->right[axis] = 0.5f * (corners[1][axis] + corners[2][axis]);
+    }
+    out->left_height = fabsf(corners[0][1] - corners[3][1]);
+    out->right_height = fabsf(corners[1][1] - corners[2][1]);
+    return true;
+}
+
+/* With its middle at a share of the way along the line. False: too small there, or hidden. */
+static bool draw_at(const gpu_box *box, uint32_t index, const catalog_method *method, const face_line *line, float share, float scale,
+                    const cells *grid, font *f, quad_list *out)
+{
+    float full_width = line->right[0] - line->left[0], slope = (line->right[1] - line->left[1]) / full_width;
+    float height = line->left_height + share * (line->right_height - line->left_height);
+    float width = full_width * 2 * fminf(share, 1 - share);
+    const struct { font *f; float size_px; } m = {f, fminf(height * 0.82f, TEXT_MAX_PX * scale)};
+    char text[LABEL_BYTES_MAX];
+    if (m.size_px < TEXT_MIN_PX * scale)
+        return false;
+    size_t bytes = label_fit(method->name, method->name_bytes, width - 0.7f * m.size_px, measure, &m, text);
+    if (bytes == 0)
+        return false;
+    float text_px = font_measure(f, text, bytes, m.size_px);
+    float x = line->left[0] + share * full_width - 0.5f * text_px, y = line->left[1] + slope * (x - line->left[0]);
+    if (grid && !is_seen(grid, index, x, y, x + text_px, y + slope * text_px))
+        return false;
+    font_draw(f, out, x, y + 0.5f * font_cap_height(f, m.size_px), slope, text, bytes, m.size_px, palette_text_on(box->color));
+    return true;
+}
+
 static void draw_label(const scene *s, const scene_input *in, const scene_label *label, const cells *grid, font *f, quad_list *out)
 {
-    const camera *c = in->camera;
     gpu_box box = s->boxes.items[label->box];
-    bool is_on_top = c->forward[1] < -0.8f; /* from above the front cannot be read */
+    face_line line;
     box.low[0] = label->x_begin;
     box.high[0] = label->x_end;
-    point corners[4];
-    if (!face_corners(c, &box, is_on_top ? FACE_TOP : FACE_FRONT, corners))
+    if (!line_of(in->camera, &box, &line))
         return;
-    /* The middles of the left and the right edge, and the height between the lines. */
-    float left[2], right[2];
-    for (int axis = 0; axis < 2; axis++) {
-        left[axis] = 0.5f * (corners[0][axis] + corners[3][axis]);
-        right[axis] = 0.5f * (corners[1][axis] + corners[2][axis]);
-    }
-    float width = right[0] - left[0];
-    float height = fminf(fabsf(corners[0][1] - corners[3][1]), fabsf(corners[1][1] - corners[2][1]));
-    float slope = width > 1 ? (right[1] - left[1]) / width : 0;
-    float size_px = fminf(height * 0.82f, TEXT_MAX_PX * in->scale);
-    if (width < LABEL_BYTES_MAX / 8.0f || size_px < TEXT_MIN_PX * in->scale || fabsf(slope) > SLOPE_MAX)
+    float width = line.right[0] - line.left[0];
+    if (width < WIDTH_MIN_PX * in->scale || fabsf(line.right[1] - line.left[1]) > SLOPE_MAX * width)
         return;
-    const struct { font *f; float size_px; } m = {f, size_px};
     const catalog_method *method = catalog_method_of(in->model->catalog, label->process, label->method);
-    char text[LABEL_BYTES_MAX];
-    size_t bytes = label_fit(method->name, method->name_bytes, width - 0.7f * size_px, measure, &m, text);
-    if (bytes == 0)
-        return;
-    float text_px = font_measure(f, text, bytes, size_px);
-    float x = 0.5f * (left[0] + right[0] - text_px), y = left[1] + slope * (x - left[0]);
-    if (grid && !is_seen(grid, label->box, x, y, x + text_px, y + slope * text_px))
-        return;
-    font_draw(f, out, x, y + 0.5f * font_cap_height(f, size_px), slope, text, bytes, size_px, palette_text_on(box.color));
+    static const float shares[] = {0.5f, 0.75f, 0.25f, 0.88f, 0.12f}; /* where the middle is hidden, aside */
+    for (size_t i = 0; i < (grid ? sizeof shares / sizeof shares[0] : 1); i++)
+        if (draw_at(&box, label->box, method, &line, shares[i], in->scale, grid, f, out))
+            return;
 }
 
 void scene_draw_labels(scene *s, const scene_input *in, font *f, quad_list *out)

@@ -12,6 +12,7 @@
 #define GROW_TAU_S 2.5        /* rows getting larger: no hurry, it may come back */
 #define ROW_HEIGHT_MAX 0.42f
 #define LANE_SHARE_MAX 0.75f  /* of the flame chart's height, for one lane */
+#define LANE_ROWS_MIN 48.0f   /* … but this many rows are an everyday stack and keep their height */
 #define SUB_GAP 0.6f          /* between a thread's fibers in the flame chart, rows */
 #define ROW_HEIGHT_FLAT 0.0008f /* threads camera: only the order of depths is left */
 
@@ -178,7 +179,7 @@ static void ease_measures(layout *l, const layout_desc *desc)
         lanes += l->lanes.items[i].weight;
         for (uint32_t sub = 0; sub < LAYOUT_SUBS; sub++)
             deepest = fmaxf(deepest, thread->rows[sub] * l->lanes.items[i].weight);
-        float rows_max = LANE_SHARE_MAX * desc->free_height_px / desc->row_px * fmaxf(desc->stretch, 1);
+        float rows_max = fmaxf(LANE_SHARE_MAX * desc->free_height_px / desc->row_px, LANE_ROWS_MIN) * fmaxf(desc->stretch, 1);
         l->lanes.items[i].squeeze = fminf(rows_max / rows_of(thread), 1);
         flame_rows += (rows_of(thread) * l->lanes.items[i].squeeze + 2.2f) * l->lanes.items[i].weight;
     }
@@ -186,7 +187,7 @@ static void ease_measures(layout *l, const layout_desc *desc)
     float scene_pitch = clampf(9.0f / lanes, 0.12f, 1.7f);
     float threads_pitch = clampf(desc->free_height_px / lanes, desc->lane_px, 7 * desc->lane_px) * desc->units_per_px;
     /* One stack may be tall; many lanes must not hide each other. */
-    float scene_height = lanes < 1.5f ? 4.0f : clampf(1.35f * scene_pitch + 1.2f / lanes, 0.3f, 2.9f);
+    float scene_height = lanes < 1.5f ? 4.0f : clampf(1.7f * scene_pitch + 1.2f / lanes, 0.3f, 3.4f);
     float scene_row = fminf(scene_height / deepest, ROW_HEIGHT_MAX);
     float flame_row = clampf(desc->free_height_px / fmaxf(flame_rows, 1), desc->row_px, 2.0f * desc->row_px) * desc->units_per_px;
     float row = mixf(mixf(scene_row, flame_row, desc->flame) * desc->stretch, ROW_HEIGHT_FLAT, desc->threads);

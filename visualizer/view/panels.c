@@ -280,7 +280,8 @@ static void draw_more_below(painter *p)
         pill(p, 0.5f * (p->width_px - width_of(p, line, SMALL_PX)), p->height_px - 78 * p->scale, line, SMALL_PX, PALETTE_ACCENT, 1);
 }
 
-static void draw_legend(painter *p)
+/* Returns where it ends. */
+static float draw_legend(painter *p)
 {
     const struct { uint32_t color; const char *name; } entries[] = {
         {palette_method(0x9e3779b9u, EV_METHOD_RUBY, 0), "method call, callees on top"},
@@ -291,15 +292,18 @@ static void draw_legend(painter *p)
     };
     float x = EDGE_PX * p->scale, y = p->height_px - 14 * p->scale, side = 10 * p->scale;
     for (size_t i = 0; i < sizeof entries / sizeof entries[0]; i++) {
+        if (x + side + width_of(p, entries[i].name, SMALL_PX) > p->width_px - EDGE_PX * p->scale)
+            break;
         quad_list_rect(p->out, x, y - side + 1 * p->scale, side, side, entries[i].color);
         x = text(p, x + side + 6 * p->scale, y, entries[i].name, SMALL_PX, PALETTE_TEXT_DIM) + 18 * p->scale;
     }
+    return x;
 }
 
-static void draw_hint(painter *p)
+static void draw_hint(painter *p, float left_px)
 {
     const char *hint = "wheel zoom   drag turn   A D move   Space pause   1 2 3 cameras   ? keys";
-    if (p->in->hint_alpha > 0)
+    if (p->in->hint_alpha > 0 && left_px + width_of(p, hint, SMALL_PX) < p->width_px - EDGE_PX * p->scale)
         text_right(p, p->width_px - EDGE_PX * p->scale, p->height_px - 14 * p->scale, hint, SMALL_PX,
                    palette_alpha(PALETTE_TEXT, p->in->hint_alpha));
 }
@@ -358,8 +362,7 @@ void panels_draw(const panels_input *in, font *f, quad_list *out)
     }
     draw_title(&p);
     draw_corner(&p);
-    draw_legend(&p);
-    draw_hint(&p);
+    draw_hint(&p, draw_legend(&p));
     if (in->is_paused)
         draw_paused(&p);
     if (in->has_help)
