@@ -16,7 +16,7 @@
  *          take more than their share, the oldest low levels of them go in turn, so that older means coarser.
  *          Only when rows themselves fill half of it (hundreds of thousands of short threads) the track that ended first
  *          loses its rows altogether, and is as new.
- *          About 15 bytes a span; 12 more where spans or the pauses between them take more than four seconds.
+ *          About 16 bytes a span; 12 more where spans or the pauses between them take more than four seconds.
  * Threads: one at a time: the session's model lock (app/) is held by whoever calls.
  * Units:   CLOCK_MONOTONIC ns.
  * Source:  DESIGN §5; the tree is a B-tree-like implicit aggregation as in mipmaps.

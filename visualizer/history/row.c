@@ -75,7 +75,9 @@ static int push_node(history *h, column *c, unsigned level, const node *n)
             return error;
         index = c->item_count - c->tail_first;
     }
-    ((node *)c->tail.block)[index] = *n;
+    node *nodes = c->tail.block;
+    nodes[index] = *n;
+    __builtin_prefetch((const void *)((uintptr_t)(nodes + index) + sizeof *nodes), 1);
     c->item_count++;
     return 0;
 }
@@ -125,6 +127,10 @@ static void point_at_group(row *r, uint64_t group_first, uint32_t filled)
     r->wide_group = c->tail.wide ? c->tail.wide + offset : NULL;
     r->next = r->group + filled;
     r->stop = r->group + STORE_GROUP;
+    /* The group after it (if there is one: a prefetch may miss) is in the cache when it is needed, some hundreds of spans
+     * of other rows later. */
+    for (uintptr_t line = 3; line < 6; line++)
+        __builtin_prefetch((const void *)((uintptr_t)r->group + line * 64), 1);
 }
 
 void row_tail_moved(row *r) { point_at_group(r, r->group_first, (uint32_t)(r->next - r->group)); }
