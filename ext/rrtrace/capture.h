@@ -34,8 +34,8 @@ typedef struct capture_state {
     bool positions_counted; /* the VM's memory is not as we know it */
     bool by_entry;          /* a Ruby method is known by its frame's method entry */
     bool c_calls, blocks;
-    uint64_t last_ticks; /* under the lock: of the last event */
-    uint64_t unreported; /* under the lock: events dropped since the last DEFINE DROPPED */
+    uint64_t last_ticks;         /* under the lock: of the last event */
+    uint64_t unreported;         /* under the lock: events dropped since the last DEFINE DROPPED */
     _Atomic uint64_t generation; /* GC_ENTERs seen: a fiber's memory is freed only in between */
     _Atomic uint32_t gc_open;    /* a GC_ENTER without its GC_EXIT so far */
     _Atomic uint32_t users;      /* threads without the GVL that use the ring now */
@@ -46,6 +46,8 @@ typedef struct capture_state {
 } capture_state;
 
 extern capture_state capture;
+
+static inline uint32_t capture_mode_now(void) { return atomic_load_explicit(&capture.mode, memory_order_relaxed); }
 
 /* Under the lock: ticks, or those of the last event if they are later: ring order is time order. */
 static inline uint64_t capture_in_order(uint64_t ticks)
@@ -62,8 +64,7 @@ static inline uint64_t capture_ticks(void) { return capture_in_order(clock_ticks
 int capture_prepare(const char **why);
 
 /* GVL held, ring in place, mode still off. from_child: hooks are there already, inherited. */
-void capture_start(ring *r, bool drop, bool c_calls, bool blocks, bool from_child,
-                   const ev_clock_def clocks[2]);
+void capture_start(ring *r, bool drop, bool c_calls, bool blocks, bool from_child, const ev_clock_def clocks[2]);
 
 /* GVL held. Mode off, hooks removed (not in a child that did not add them: CRUBY-FACTS 16), users gone. */
 void capture_stop(void);
@@ -86,6 +87,7 @@ bool capture_define(ev_define what, uint32_t number, const capture_piece *pieces
 ev_clock_def capture_clock(void);
 /* may_wait: false from threads that must not wait for room; the next calibration makes up for one left out. */
 void capture_define_clock(const ev_clock_def *def, bool may_wait);
+void capture_define_process(void);
 /* Read the current thread's name once more before its next event. GVL held. */
 void capture_name_is_stale(void);
 

@@ -21,8 +21,8 @@ typedef struct vm_fake_arg {
 
 static vm_fake_arg fake_arg(const vm_context *ec, const vm_frame *frame, VALUE self)
 {
-    return (vm_fake_arg){
-        .head = {.event = RUBY_EVENT_CALL, .ec = ec, .frame = frame, .self = self, .data = Qundef}, .path = Qundef};
+    return (vm_fake_arg){.head = {.event = RUBY_EVENT_CALL, .ec = ec, .frame = frame, .self = self, .data = Qundef},
+                         .path = Qundef};
 }
 
 static const vm_frame *frame_at(const vm_frame *frame, ptrdiff_t older)

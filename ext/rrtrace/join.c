@@ -26,17 +26,17 @@
 #define WATCH_MS 1000        /* between two calibrations of the clock */
 
 typedef struct join_link {
-    int fd;                   /* the session's socket; -1 */
-    ino_t fd_inode;           /* the program may close descriptors that are not its own, and reuse their numbers */
-    int stop_event;           /* wakes the watcher; -1 */
-    ring *ring;               /* owned mapping; NULL */
+    int fd;         /* the session's socket; -1 */
+    ino_t fd_inode; /* the program may close descriptors that are not its own, and reuse their numbers */
+    int stop_event; /* wakes the watcher; -1 */
+    ring *ring;     /* owned mapping; NULL */
     size_t ring_bytes;
     uint64_t slot_count;
     bool drop, c_calls, blocks;
     bool has_watcher;
-    bool is_busy;             /* join or leave has let the GVL go in the middle */
+    bool is_busy; /* join or leave has let the GVL go in the middle */
     pthread_t watcher;
-    _Atomic bool gone;        /* stored by the watcher: the visualizer has left */
+    _Atomic bool gone; /* stored by the watcher: the visualizer has left */
     char path[sizeof(((struct sockaddr_un *)0)->sun_path)];
 } join_link;
 

@@ -164,10 +164,7 @@ static bool is_module(VALUE object)
     return !RB_SPECIAL_CONST_P(object) && (RB_BUILTIN_TYPE(object) == T_CLASS || RB_BUILTIN_TYPE(object) == T_MODULE);
 }
 
-static bool is_singleton(VALUE klass)
-{
-    return RB_BUILTIN_TYPE(klass) == T_CLASS && rb_class_real(klass) != klass;
-}
+static bool is_singleton(VALUE klass) { return RB_BUILTIN_TYPE(klass) == T_CLASS && rb_class_real(klass) != klass; }
 
 static bool is_refinement(VALUE klass)
 {

@@ -42,7 +42,8 @@ void methods_prepare(void); /* once a process, GVL held: the T_DATA */
 void methods_reset(void);   /* numbers start anew: a new ring */
 
 /* The slow path: a number, or 0 when it could not be defined now (dropped, detached, no memory). kind: EV_METHOD_…
- * klass and id as CRuby gives them, 0 when there is none (blocks at top level), or METHODS_BY_ADDRESS. arg tells the rest. */
+ * klass and id as CRuby gives them, 0 when there is none (blocks at top level), or METHODS_BY_ADDRESS. arg tells the rest.
+ */
 uint32_t methods_find(rb_trace_arg_t *arg, VALUE klass, ID id, VALUE iseq, uint32_t kind);
 
 /* True for Thread#name=, whose effect the reader must hear of. */

@@ -80,7 +80,8 @@ static void sweep(const char *base)
     closedir(folder);
 }
 
-/* The visualizer gets the environment without what would trace it, should it be a Ruby script (tests). Owned by the caller. */
+/* The visualizer gets the environment without what would trace it, should it be a Ruby script (tests). Owned by the caller.
+ */
 static char **visualizer_environment(void)
 {
     size_t count = 0, kept = 0;

@@ -1,0 +1,144 @@
+#include "writer.h"
+
+#include <ruby/version.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+void writer_wait(unsigned step)
+{
+    if (step < 64) {
+        ring_pause();
+    } else if (step < 96) {
+        sched_yield();
+    } else {
+        long ns = step < 104 ? 50000 : step < 112 ? 200000 : 1000000;
+        nanosleep(&(struct timespec){.tv_nsec = ns}, NULL);
+    }
+}
+
+/* The lock is held and there is no room. true: the lock is held and there is. */
+__attribute__((noinline)) static bool begin_full(uint64_t count)
+{
+    ring *r = capture.ring;
+    if (capture.drop) {
+        atomic_store_explicit(&r->dropped, atomic_load_explicit(&r->dropped, memory_order_relaxed) + 1,
+                              memory_order_relaxed);
+        capture.unreported++;
+        capture.last_ec = NULL; /* the next event that fits proves again where it runs */
+        ring_unlock(r);
+        return false;
+    }
+    atomic_store_explicit(&r->waits, atomic_load_explicit(&r->waits, memory_order_relaxed) + 1, memory_order_relaxed);
+    for (unsigned step = 0;; step++) {
+        ring_unlock(r);
+        writer_wait(step);
+        if (capture_mode_now() != CAPTURE_ON) /* the watcher saw the reader go */
+            return false;
+        ring_lock(r);
+        if (ring_room(r, count))
+            return true;
+    }
+}
+
+bool capture_begin(uint64_t count)
+{
+    ring *r = capture.ring;
+    if (capture_mode_now() != CAPTURE_ON)
+        return false;
+    ring_lock(r);
+    return RB_LIKELY(ring_room(r, count)) || begin_full(count);
+}
+
+uint64_t writer_put_define(uint64_t offset, uint32_t number, const capture_piece *pieces, int piece_count)
+{
+    uint32_t total = 0, filled = 0;
+    for (int i = 0; i < piece_count; i++)
+        total += pieces[i].count;
+    ring_put(capture.ring, offset, ev_make(EV_DEFINE, capture_ticks(), number, total));
+    unsigned char slot[sizeof(ev)] = {0};
+    uint64_t taken = 1;
+    for (int i = 0; i < piece_count; i++) {
+        const unsigned char *bytes = pieces[i].bytes;
+        for (uint32_t left = pieces[i].count; left > 0;) {
+            uint32_t part = (uint32_t)sizeof slot - filled < left ? (uint32_t)sizeof slot - filled : left;
+            memcpy(slot + filled, bytes, part);
+            bytes += part;
+            left -= part;
+            filled += part;
+            if (filled == sizeof slot) {
+                ev raw;
+                memcpy(&raw, slot, sizeof raw);
+                ring_put(capture.ring, offset + taken++, raw);
+                filled = 0;
+            }
+        }
+    }
+    if (filled > 0) {
+        memset(slot + filled, 0, sizeof slot - filled);
+        ev raw;
+        memcpy(&raw, slot, sizeof raw);
+        ring_put(capture.ring, offset + taken++, raw);
+    }
+    return taken;
+}
+
+bool capture_define(ev_define what, uint32_t number, const capture_piece *pieces, int piece_count)
+{
+    uint32_t total = 0;
+    for (int i = 0; i < piece_count; i++)
+        total += pieces[i].count;
+    if (!capture_begin(1 + ev_define_slots(total)))
+        return false;
+    writer_commit(writer_put_define(0, ev_define_number(what, number), pieces, piece_count));
+    return true;
+}
+
+ev_clock_def capture_clock(void)
+{
+    ev_clock_def def = {.source = capture.clock_source};
+    clock_pair(capture.clock_source, &def.ticks, &def.monotonic_ns);
+    def.realtime_ns = clock_ns(CLOCK_REALTIME);
+    return def;
+}
+
+void capture_define_clock(const ev_clock_def *def, bool may_wait)
+{
+    capture_piece piece = {def, sizeof *def};
+    if (may_wait) {
+        capture_define(EV_DEFINE_CLOCK, 0, &piece, 1);
+        return;
+    }
+    ring_lock(capture.ring);
+    if (ring_room(capture.ring, 3))
+        ring_publish(capture.ring, writer_put_define(0, ev_define_number(EV_DEFINE_CLOCK, 0), &piece, 1));
+    ring_unlock(capture.ring);
+}
+
+void capture_define_process(void)
+{
+    static char argv[16 * 1024];
+    size_t argv_bytes = 0;
+    FILE *f = fopen("/proc/self/cmdline", "re");
+    if (f) {
+        argv_bytes = fread(argv, 1, sizeof argv, f);
+        fclose(f);
+    }
+    if (argv_bytes == sizeof argv)
+        argv[sizeof argv - 1] = '\0';
+    static const char *description; /* the constant's bytes live as long as the process */
+    if (!description)
+        description = ruby_description;
+    ev_process_def def = {
+        .pid = (uint32_t)getpid(),
+        .ppid = (uint32_t)getppid(),
+        .position_source = capture.positions_counted ? EV_POSITIONS_COUNTED : EV_POSITIONS_FRAME_ADDRESS,
+        .ractor = 1,
+        .realtime_ns = clock_ns(CLOCK_REALTIME),
+        .argv_bytes = (uint32_t)argv_bytes,
+        .ruby_bytes = (uint32_t)strlen(description),
+    };
+    capture_piece pieces[] = {{&def, sizeof def}, {argv, def.argv_bytes}, {description, def.ruby_bytes}};
+    capture_define(EV_DEFINE_PROCESS, 1, pieces, 3);
+}
