@@ -1,6 +1,6 @@
 /* bench/boxes.c - how long does a frame of N boxes take?
- * Idea:    towers of boxes on lanes, as calls of threads look, from a fixed seed; drawn off-screen in a loop. With two frames
- *          in flight the time from one gpu_draw's return to the next is the time of a frame. Two views: the scene at an angle
+ * Idea:    towers of boxes on lanes, as calls of threads look, from a fixed seed; drawn off-screen in a loop. With two
+ * frames in flight the time from one gpu_draw's return to the next is the time of a frame. Two views: the scene at an angle
  *          and the flat chart from the front. Boxes come nearest lane first, as the header advises.
  * Use:     bench_boxes [width height]; RRTRACE_BENCH_IDS=0 leaves the id attachment out, RRTRACE_BENCH_ORDER=far turns the
  *          order round.
@@ -129,9 +129,8 @@ static bool shows_boxes(gpu *g, uint32_t width, uint32_t height)
 {
     size_t bytes = (size_t)width * height * 4, other = 0;
     uint8_t *rgba = mem_alloc(bytes, 1);
-    if (!rgba || gpu_read_pixels(g, rgba, bytes) != 0)
-        return false;
-    for (size_t i = 0; i < bytes; i += 4)
+    bool is_read = rgba && gpu_read_pixels(g, rgba, bytes) == 0;
+    for (size_t i = 0; is_read && i < bytes; i += 4)
         other += rgba[i] != 0x12;
     mem_free(rgba);
     return other > bytes / 4 / 20;
@@ -149,7 +148,8 @@ static int run(gpu *g, scene *s, uint32_t width, uint32_t height)
         build(s);
         if (order && strcmp(order, "far") == 0)
             reverse(s);
-        gpu_frame frame = {.background = 0xff1b1612, .boxes = s->boxes, .box_count = s->count, .fog_begin = 14, .fog_end = 44};
+        gpu_frame frame = {
+            .background = 0xff1b1612, .boxes = s->boxes, .box_count = s->count, .fog_begin = 14, .fog_end = 44};
         for (int view = 0; view < 2; view++) {
             if (view == 0)
                 gpu_test_perspective(&frame, (gpu_test_vec){-7, 7.5f, 9}, (gpu_test_vec){0, 2.2f, -3}, aspect);
@@ -178,7 +178,8 @@ int main(int argc, char **argv)
 {
     gpu *g;
     const char *ids = getenv("RRTRACE_BENCH_IDS");
-    gpu_desc desc = {.width = argc > 2 ? (uint32_t)atoi(argv[1]) : 1280, .height = argc > 2 ? (uint32_t)atoi(argv[2]) : 720};
+    gpu_desc desc = {.width = argc > 2 ? (uint32_t)atoi(argv[1]) : 1280,
+                     .height = argc > 2 ? (uint32_t)atoi(argv[2]) : 720};
     scene s = {.boxes = mem_alloc(100000, sizeof(gpu_box))};
     int status = gpu_new(&g, &desc);
     if (status || !s.boxes) {

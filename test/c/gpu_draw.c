@@ -22,7 +22,8 @@ static gpu_test open_small(void)
 static gpu_frame front_view(void)
 {
     gpu_frame frame = {.background = BACKGROUND};
-    gpu_test_orthographic(&frame, (gpu_test_vec){0, 0, 100}, (gpu_test_vec){0, 0, 0}, HEIGHT / 2, (float)WIDTH / HEIGHT, 200);
+    gpu_test_orthographic(&frame, (gpu_test_vec){0, 0, 100}, (gpu_test_vec){0, 0, 0}, HEIGHT / 2, (float)WIDTH / HEIGHT,
+                          200);
     return frame;
 }
 
@@ -60,7 +61,8 @@ TEST(a_box_is_its_colour_where_it_is_and_nothing_is_drawn_elsewhere)
 {
     gpu_test t = open_small();
     gpu_frame frame = front_view();
-    const gpu_box box = box_at(-20, -10, 0, 40, 30, 0xff2030e0, 1); /* pixels [60, 100) x [40, 70): y goes up in the world */
+    const gpu_box box =
+        box_at(-20, -10, 0, 40, 30, 0xff2030e0, 1); /* pixels [60, 100) x [40, 70): y goes up in the world */
     draw(&t, &frame, &box, 1);
     for (uint32_t y = 0; y < HEIGHT; y++) {
         for (uint32_t x = 0; x < WIDTH; x++) {
@@ -69,7 +71,8 @@ TEST(a_box_is_its_colour_where_it_is_and_nothing_is_drawn_elsewhere)
             if (is_inner)
                 CHECK_PIXEL(&t, x, y, 0xff2030e0);
             else if (is_inside) /* at most the outline: darker, never lighter */
-                CHECK(brightness(gpu_test_pixel(&t, x, y)) <= brightness(0xff2030e0) && gpu_test_pixel(&t, x, y) != BACKGROUND);
+                CHECK(brightness(gpu_test_pixel(&t, x, y)) <= brightness(0xff2030e0) &&
+                      gpu_test_pixel(&t, x, y) != BACKGROUND);
             else
                 CHECK_PIXEL(&t, x, y, BACKGROUND);
         }
@@ -314,7 +317,9 @@ TEST(a_pick_answers_a_few_frames_later_without_reading_the_picture)
     frame.boxes = boxes;
     frame.box_count = 2;
     gpu_capture(t.g, false);
-    static const struct { uint32_t x, y, id; } asked[] = {{40, 60, 5}, {120, 100, 6}, {120, 20, 0}, {0, 119, 5}, {500, 3, 0}};
+    static const struct {
+        uint32_t x, y, id;
+    } asked[] = {{40, 60, 5}, {120, 100, 6}, {120, 20, 0}, {0, 119, 5}, {500, 3, 0}};
     CHECK_EQ(gpu_pick(t.g, 40, 60), 0); /* nothing drawn yet */
     for (int i = 0; i < 5; i++) {
         uint32_t id = 0;
@@ -369,7 +374,8 @@ TEST(two_hundred_thousand_boxes_are_drawn_and_small_frames_before_and_after_too)
     gpu_frame frame = front_view();
     /* All small and behind one another, but for the last, which lies in front. */
     for (uint32_t i = 0; i < COUNT; i++)
-        boxes[i] = box_at(-80 + (float)(i % ACROSS) * 0.3f, -60 + (float)(i / ACROSS) * 0.25f, 0, 0.3f, 0.25f, 0xff404040, i + 1);
+        boxes[i] =
+            box_at(-80 + (float)(i % ACROSS) * 0.3f, -60 + (float)(i / ACROSS) * 0.25f, 0, 0.3f, 0.25f, 0xff404040, i + 1);
     boxes[COUNT - 1] = box_at(-5, -5, 20, 10, 10, 0xff00c0ff, COUNT);
     static const size_t counts[] = {3, COUNT, 10, COUNT, COUNT, 0, 1};
     for (int i = 0; i < 7; i++) {
@@ -441,7 +447,8 @@ TEST(two_gpus_of_one_process_draw_side_by_side_and_one_after_another)
 {
     gpu_test a = open_small(), b = open_small();
     gpu_frame red = front_view(), green = front_view();
-    const gpu_box red_box = box_at(-20, -10, 0, 40, 30, 0xff0000ff, 1), green_box = box_at(-20, -10, 0, 40, 30, 0xff00ff00, 1);
+    const gpu_box red_box = box_at(-20, -10, 0, 40, 30, 0xff0000ff, 1),
+                  green_box = box_at(-20, -10, 0, 40, 30, 0xff00ff00, 1);
     draw(&a, &red, &red_box, 1);
     draw(&b, &green, &green_box, 1);
     gpu_test_read(&a);

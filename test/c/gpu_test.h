@@ -13,7 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct gpu_test_vec { float x, y, z; } gpu_test_vec;
+typedef struct gpu_test_vec {
+    float x, y, z;
+} gpu_test_vec;
 
 static inline gpu_test_vec gpu_test_minus(gpu_test_vec a, gpu_test_vec b)
 {
@@ -71,8 +73,8 @@ static inline void gpu_test_perspective(gpu_frame *frame, gpu_test_vec eye, gpu_
 }
 
 /* half_height world units from the middle to the top; what is between 0 and range ahead of the eye is seen. */
-static inline void gpu_test_orthographic(gpu_frame *frame, gpu_test_vec eye, gpu_test_vec at, float half_height, float aspect,
-                                         float range)
+static inline void gpu_test_orthographic(gpu_frame *frame, gpu_test_vec eye, gpu_test_vec at, float half_height,
+                                         float aspect, float range)
 {
     gpu_test_vec axes[3];
     gpu_test_axes(eye, at, axes);
@@ -126,6 +128,8 @@ typedef struct gpu_test {
     uint8_t *rgba; /* of the last gpu_test_read */
 } gpu_test;
 
+static bool gpu_test_vsync; /* for gpu_test_open */
+
 /* With validation. No driver or no layer here: the test is skipped. */
 __attribute__((unused)) static gpu_test gpu_test_open(struct SDL_Window *window, uint32_t width, uint32_t height)
 {
@@ -133,7 +137,7 @@ __attribute__((unused)) static gpu_test gpu_test_open(struct SDL_Window *window,
 #ifdef GPU_TEST_THREAD_SANITIZER
     TEST_SKIP("the driver's own threads are not instrumented, so the thread sanitizer would see races that are none");
 #endif
-    gpu_desc desc = {.window = window, .width = width, .height = height, .validation = true};
+    gpu_desc desc = {.window = window, .width = width, .height = height, .validation = true, .vsync = gpu_test_vsync};
     int status = gpu_new(&t.g, &desc);
     if (status == -ENOTSUP)
         TEST_SKIP(gpu_error(t.g));
@@ -142,11 +146,11 @@ __attribute__((unused)) static gpu_test gpu_test_open(struct SDL_Window *window,
     return t;
 }
 
-#define GPU_TEST_DRAW(t, frame)                                                                  \
-    do {                                                                                         \
-        int status_ = gpu_draw((t)->g, frame);                                                   \
-        if (status_ != GPU_DRAWN)                                                                \
-            TEST_FAILED("gpu_draw is %d, wanted GPU_DRAWN: %s", status_, gpu_error((t)->g));     \
+#define GPU_TEST_DRAW(t, frame)                                                                                            \
+    do {                                                                                                                   \
+        int status_ = gpu_draw((t)->g, frame);                                                                             \
+        if (status_ != GPU_DRAWN)                                                                                          \
+            TEST_FAILED("gpu_draw is %d, wanted GPU_DRAWN: %s", status_, gpu_error((t)->g));                               \
     } while (0)
 
 /* Nothing may be complained about, also not on the way out, where objects that are left would be named. */
@@ -201,11 +205,11 @@ __attribute__((unused)) static void gpu_test_save(const gpu_test *t, const char 
     stbi_write_png(path, (int)t->width, (int)t->height, 4, t->rgba, (int)t->width * 4);
 }
 
-#define CHECK_PIXEL(t, x, y, want)                                                                              \
-    do {                                                                                                        \
-        uint32_t pixel_ = gpu_test_pixel(t, x, y), wanted_ = (want);                                            \
-        if (pixel_ != wanted_)                                                                                  \
-            TEST_FAILED("pixel %u, %u is %08x, wanted %08x", (unsigned)(x), (unsigned)(y), pixel_, wanted_);    \
+#define CHECK_PIXEL(t, x, y, want)                                                                                         \
+    do {                                                                                                                   \
+        uint32_t pixel_ = gpu_test_pixel(t, x, y), wanted_ = (want);                                                       \
+        if (pixel_ != wanted_)                                                                                             \
+            TEST_FAILED("pixel %u, %u is %08x, wanted %08x", (unsigned)(x), (unsigned)(y), pixel_, wanted_);               \
     } while (0)
 
 #endif

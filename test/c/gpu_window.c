@@ -154,6 +154,18 @@ TEST(a_window_shows_a_hundred_frames_and_can_be_read_among_them)
     close_window(&w);
 }
 
+TEST(a_window_with_vsync_is_drawn_and_resized)
+{
+    gpu_test_vsync = true;
+    window_test w = open_window(320, 240);
+    for (int i = 0; i < 6; i++) {
+        SDL_SetWindowSize(w.window, 300 + 20 * i, 200);
+        draw_until_size(&w, 300 + 20 * (uint32_t)i, 200);
+        check_picture(&w);
+    }
+    close_window(&w);
+}
+
 TEST(what_is_captured_is_what_the_screen_shows)
 {
     window_test w = open_window(320, 240);

@@ -18,8 +18,8 @@ static VKAPI_ATTR VkBool32 VKAPI_CALL on_message(VkDebugUtilsMessageSeverityFlag
     (void)types;
     gpu *g = context;
     g->validation_count++;
-    fprintf(stderr, "rrtrace: Vulkan %s: %s\n", severity & VK_DEBUG_UTILS_MESSAGE_SEVERITY_ERROR_BIT_EXT ? "error" : "warning",
-            message->pMessage);
+    fprintf(stderr, "rrtrace: Vulkan %s: %s\n",
+            severity & VK_DEBUG_UTILS_MESSAGE_SEVERITY_ERROR_BIT_EXT ? "error" : "warning", message->pMessage);
     return VK_FALSE;
 }
 
@@ -28,10 +28,8 @@ static VkDebugUtilsMessengerCreateInfoEXT messenger_info(gpu *g)
 {
     return (VkDebugUtilsMessengerCreateInfoEXT){
         .sType = VK_STRUCTURE_TYPE_DEBUG_UTILS_MESSENGER_CREATE_INFO_EXT,
-        .messageSeverity =
-            VK_DEBUG_UTILS_MESSAGE_SEVERITY_WARNING_BIT_EXT | VK_DEBUG_UTILS_MESSAGE_SEVERITY_ERROR_BIT_EXT,
-        .messageType =
-            VK_DEBUG_UTILS_MESSAGE_TYPE_VALIDATION_BIT_EXT | VK_DEBUG_UTILS_MESSAGE_TYPE_PERFORMANCE_BIT_EXT,
+        .messageSeverity = VK_DEBUG_UTILS_MESSAGE_SEVERITY_WARNING_BIT_EXT | VK_DEBUG_UTILS_MESSAGE_SEVERITY_ERROR_BIT_EXT,
+        .messageType = VK_DEBUG_UTILS_MESSAGE_TYPE_VALIDATION_BIT_EXT | VK_DEBUG_UTILS_MESSAGE_TYPE_PERFORMANCE_BIT_EXT,
         .pfnUserCallback = on_message,
         .pUserData = g,
     };
@@ -132,11 +130,16 @@ static int rank_device(const gpu *g, VkPhysicalDevice physical)
         !find_queue_family(g, physical, &family) || (g->window && !has_swapchain_extension(physical)))
         return 0;
     switch (properties.deviceType) {
-    case VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU: return 5;
-    case VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU: return 4;
-    case VK_PHYSICAL_DEVICE_TYPE_VIRTUAL_GPU: return 3;
-    case VK_PHYSICAL_DEVICE_TYPE_CPU: return 2;
-    default: return 1;
+    case VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU:
+        return 5;
+    case VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU:
+        return 4;
+    case VK_PHYSICAL_DEVICE_TYPE_VIRTUAL_GPU:
+        return 3;
+    case VK_PHYSICAL_DEVICE_TYPE_CPU:
+        return 2;
+    default:
+        return 1;
     }
 }
 
@@ -156,11 +159,12 @@ static int choose_device(gpu *g)
         }
     }
     if (count == 0)
-        return gpu_fail(g, -ENOTSUP,
-                        "no Vulkan device: install a driver (mesa-vulkan-drivers on Debian and Ubuntu has one for any CPU)");
+        return gpu_fail(
+            g, -ENOTSUP,
+            "no Vulkan device: install a driver (mesa-vulkan-drivers on Debian and Ubuntu has one for any CPU)");
     if (best == 0)
-        return gpu_fail(g, -ENOTSUP, "none of %u Vulkan devices can draw %s: a driver for Vulkan 1.1 or newer is needed", count,
-                        g->window ? "to this window" : "off-screen");
+        return gpu_fail(g, -ENOTSUP, "none of %u Vulkan devices can draw %s: a driver for Vulkan 1.1 or newer is needed",
+                        count, g->window ? "to this window" : "off-screen");
     vkGetPhysicalDeviceProperties(g->physical, &g->properties);
     vkGetPhysicalDeviceMemoryProperties(g->physical, &g->memory);
     find_queue_family(g, g->physical, &g->queue_family);
@@ -209,7 +213,8 @@ int device_make(gpu *g)
     volkLoadInstance(g->instance);
     if (g->wants_validation) {
         VkDebugUtilsMessengerCreateInfoEXT info = messenger_info(g);
-        error = gpu_check(g, vkCreateDebugUtilsMessengerEXT(g->instance, &info, NULL, &g->messenger), "turning on validation");
+        error =
+            gpu_check(g, vkCreateDebugUtilsMessengerEXT(g->instance, &info, NULL, &g->messenger), "turning on validation");
     }
     if (!error && g->window)
         error = device_make_surface(g);

@@ -14,7 +14,8 @@
 #define BOX_INDICES 18
 #define QUAD_INDICES 6
 
-/* How long a window may keep us from the next image (it may be covered, or its compositor busy) before we skip the frame. */
+/* How long a window may keep us from the next image (it may be covered, or its compositor busy) before we skip the frame.
+ */
 #define ACQUIRE_LIMIT_NS UINT64_C(500000000)
 
 /* Three faces of two triangles. Each triangle begins with its face's own corner: see shaders/box_vert.glsl. */
@@ -159,7 +160,8 @@ static int upload(gpu *g, frame_slot *slot, const gpu_frame *frame)
         box_limit = (size_t)INT32_MAX / BOX_VERTICES;
     if (frame->box_count > box_limit || frame->glass_count > box_limit - frame->box_count || frame->quad_count > quad_limit)
         return gpu_fail(g, -E2BIG, "a frame of %zu boxes and %zu quads is more than %s can take (%zu and %zu)",
-                        frame->box_count + frame->glass_count, frame->quad_count, gpu_device_name(g), box_limit, quad_limit);
+                        frame->box_count + frame->glass_count, frame->quad_count, gpu_device_name(g), box_limit,
+                        quad_limit);
 
     size_t box_bytes = frame->box_count * sizeof(gpu_box), glass_bytes = frame->glass_count * sizeof(gpu_box);
     size_t quad_bytes = frame->quad_count * sizeof(gpu_quad);

@@ -18,8 +18,10 @@ int gpu_fail(gpu *g, int error, const char *format, ...)
 int gpu_check(gpu *g, VkResult result, const char *what)
 {
     switch (result) {
-    case VK_SUCCESS: return 0;
-    case VK_ERROR_OUT_OF_HOST_MEMORY: return gpu_fail(g, -ENOMEM, "%s: out of memory", what);
+    case VK_SUCCESS:
+        return 0;
+    case VK_ERROR_OUT_OF_HOST_MEMORY:
+        return gpu_fail(g, -ENOMEM, "%s: out of memory", what);
     case VK_ERROR_OUT_OF_DEVICE_MEMORY:
         return gpu_fail(g, -ENOMEM, "%s: out of memory on %s; a smaller window needs less", what, gpu_device_name(g));
     case VK_ERROR_DEVICE_LOST:
@@ -35,8 +37,10 @@ int gpu_check(gpu *g, VkResult result, const char *what)
         return gpu_fail(g, -ENOTSUP, "%s: a Vulkan layer is missing: install vulkan-validationlayers", what);
     case VK_ERROR_EXTENSION_NOT_PRESENT:
         return gpu_fail(g, -ENOTSUP, "%s: the Vulkan driver lacks an extension that is needed", what);
-    case VK_ERROR_INITIALIZATION_FAILED: return gpu_fail(g, -EIO, "%s: the Vulkan driver could not start", what);
-    default: return gpu_fail(g, -EIO, "%s: Vulkan answered %d", what, (int)result);
+    case VK_ERROR_INITIALIZATION_FAILED:
+        return gpu_fail(g, -EIO, "%s: the Vulkan driver could not start", what);
+    default:
+        return gpu_fail(g, -EIO, "%s: Vulkan answered %d", what, (int)result);
     }
 }
 
@@ -54,7 +58,7 @@ static int make_all(gpu *g)
     if (!error)
         error = target_make(g);
     if (error >= 0)
-        return 0; /* a window without area is no failure: its target is made when it has one */
+        return 0;      /* a window without area is no failure: its target is made when it has one */
     g->is_lost = true; /* half-made: nothing but gpu_error and gpu_delete */
     return error;
 }

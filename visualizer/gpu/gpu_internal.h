@@ -43,8 +43,8 @@ typedef struct frame_slot {
     VkFence done;
     VkSemaphore acquired; /* window: the image that vkAcquireNextImageKHR gave is free to be drawn on */
     VkDescriptorSet set;
-    gpu_buffer boxes; /* gpu_box[box_count + glass_count] */
-    gpu_buffer quads; /* gpu_quad[quad_count] */
+    gpu_buffer boxes;     /* gpu_box[box_count + glass_count] */
+    gpu_buffer quads;     /* gpu_quad[quad_count] */
     uint32_t set_version; /* of g->set_version when the set was last written; 0: never */
     uint32_t pick_index;  /* the frame's pick goes to this word of pick_words */
     bool has_pick;        /* the frame was asked to note an id */
@@ -115,7 +115,7 @@ struct gpu {
     VkFormat capture_format;
     uint64_t capture_number; /* frame in the buffer; 0: none */
     bool has_capture_ids;
-    bool frame_has_ids; /* the newest frame wrote ids */
+    bool frame_has_ids;    /* the newest frame wrote ids */
     gpu_buffer pick_words; /* one u32 a slot */
     bool wants_pick;
     uint32_t pick_x, pick_y, picked;
@@ -154,7 +154,7 @@ void target_free(gpu *g);
 
 /* pipeline.c */
 int pipeline_make_layout(gpu *g); /* first: sets are laid out by it */
-int pipeline_make(gpu *g); /* for g->color_format; nothing to do when they fit already */
+int pipeline_make(gpu *g);        /* for g->color_format; nothing to do when they fit already */
 void pipeline_free(gpu *g);
 
 /* frame.c */

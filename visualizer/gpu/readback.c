@@ -11,7 +11,8 @@ int readback_make(gpu *g)
 {
     g->wants_capture = !g->window;
     g->pick_x = g->pick_y = UINT32_MAX;
-    return memory_buffer(g, &g->pick_words, FRAME_SLOTS * sizeof(uint32_t), VK_BUFFER_USAGE_TRANSFER_DST_BIT, MEMORY_READBACK);
+    return memory_buffer(g, &g->pick_words, FRAME_SLOTS * sizeof(uint32_t), VK_BUFFER_USAGE_TRANSFER_DST_BIT,
+                         MEMORY_READBACK);
 }
 
 void readback_free(gpu *g)
@@ -39,7 +40,8 @@ static int reserve_capture(gpu *g)
         return 0;
     int error = frame_wait(g, g->frame_number); /* a frame in flight may be writing to it */
     g->capture_number = 0;
-    return error ? error : memory_reserve(g, &g->capture, bytes, bytes, VK_BUFFER_USAGE_TRANSFER_DST_BIT, MEMORY_READBACK, &is_new);
+    return error ? error
+                 : memory_reserve(g, &g->capture, bytes, bytes, VK_BUFFER_USAGE_TRANSFER_DST_BIT, MEMORY_READBACK, &is_new);
 }
 
 /* The newest finished frame that was asked for an id answers. The two slots are looked at in any order. */
@@ -111,7 +113,8 @@ static void copy_pick(gpu *g, frame_slot *slot)
         .imageOffset = {(int32_t)g->pick_x, (int32_t)g->pick_y, 0},
         .imageExtent = {1, 1, 1},
     };
-    vkCmdCopyImageToBuffer(slot->commands, g->ids.image, VK_IMAGE_LAYOUT_TRANSFER_SRC_OPTIMAL, g->pick_words.buffer, 1, &pixel);
+    vkCmdCopyImageToBuffer(slot->commands, g->ids.image, VK_IMAGE_LAYOUT_TRANSFER_SRC_OPTIMAL, g->pick_words.buffer, 1,
+                           &pixel);
     transfer_barrier(slot->commands, VK_PIPELINE_STAGE_HOST_BIT, VK_ACCESS_HOST_READ_BIT);
     slot->has_pick = true;
 }

@@ -132,7 +132,8 @@ static int make_framebuffers(gpu *g, uint32_t i)
             .height = g->extent.height,
             .layers = 1,
         };
-        error = gpu_check(g, vkCreateFramebuffer(g->device, &info, NULL, &g->framebuffers[kind][i]), "making a framebuffer");
+        error =
+            gpu_check(g, vkCreateFramebuffer(g->device, &info, NULL, &g->framebuffers[kind][i]), "making a framebuffer");
     }
     VkSemaphoreCreateInfo semaphore = {.sType = VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO};
     if (!error)

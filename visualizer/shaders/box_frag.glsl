@@ -1,4 +1,8 @@
-/* shaders/box_frag.glsl - a pixel of a box, for box.frag and box_id.frag. No discard: depth is tested before this runs. */
+/* shaders/box_frag.glsl - a pixel of a box, for box.frag and box_id.frag.
+ * Idea:    no discard, so depth is tested before this runs. Lines come from derivatives: as wide in pixels near and far.
+ * Source:  on llvmpipe the lines cost less than runs differ (0 to 10 %), while writing ids costs 10 to 30 % in scenes of
+ *          few boxes: hence two shaders.
+ */
 layout(push_constant) uniform box_push { box_constants push; };
 layout(location = 0) flat in FLAT_TYPE in_flat;
 layout(location = 1) in vec4 in_local;
