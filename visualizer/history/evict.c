@@ -168,9 +168,13 @@ static bool evict_track(history *h)
     return false;
 }
 
-/* Rows cost memory even when all that can be evicted is gone: the row, its first level's last group, lists. Many short
- * tracks (a thread or a fiber for every request) must not squeeze everything else out. */
-static bool has_too_many_rows(const history *h) { return h->row_count * STORE_ROW_LEAST_BYTES > h->budget_bytes / 2; }
+/* Rows cost memory even when all that can be evicted is gone: themselves, their columns, and a group of each, which takes
+ * about as much as the column. Many short tracks (a thread or a fiber for every request) must not squeeze everything else
+ * out. */
+static bool has_too_many_rows(const history *h)
+{
+    return h->row_count * STORE_ROW_LEAST_BYTES + 2 * h->column_bytes > h->budget_bytes / 2;
+}
 
 bool evict_one(history *h)
 {

@@ -56,11 +56,13 @@ static int add_column(history *h, row *r)
         if (r->columns) {
             memcpy(fresh, r->columns, count * sizeof *fresh);
             blocks_give(&h->blocks, r->columns, columns_class(count));
+            h->column_bytes -= blocks_class_bytes(columns_class(count));
         } else {
             fresh->tail = (chunk){.block = r->group, .wide = r->wide_group, .base_ns = r->base_ns};
             fresh->tail_class = 1;
         }
         r->columns = fresh;
+        h->column_bytes += blocks_class_bytes(columns_class(wanted));
     }
     r->columns[0].level_count = (uint8_t)wanted;
     return 0;
@@ -261,6 +263,7 @@ void row_release(history *h, row *r)
         for (unsigned level = 0; level < count; level++)
             column_release(h, &r->columns[level], level);
         blocks_give(&h->blocks, r->columns, columns_class(count));
+        h->column_bytes -= blocks_class_bytes(columns_class(count));
     } else if (r->group) {
         unsigned class = r->stop - r->group == STORE_MINI ? 0 : 1;
         give_block(h, r->group, class);

@@ -27,7 +27,7 @@
 #define STORE_LEVELS_MAX 24u    /* 16 * 4^22 spans */
 #define STORE_ROWS_PER_PAGE 48u
 #define STORE_ROWS_MAX (1u << 20) /* of a track; deeper spans are counted and left out */
-#define STORE_ROW_LEAST_BYTES ((size_t)512) /* what a row of some spans keeps when all its chunks are evicted, about */
+#define STORE_ROW_LEAST_BYTES ((size_t)256) /* a row and its last group, about: what no eviction of chunks gives back */
 #define STORE_VALUE_BITS 30u    /* of a value word; the lower two are flags, the rest lies in the wide twin */
 
 /* The sum of the spans below. */
@@ -105,6 +105,7 @@ struct history {
     uint32_t appending;    /* the track that an append works on: never forgotten */
     uint32_t forgotten_count; /* tracks whose rows have gone altogether */
     size_t level_bytes[STORE_LEVELS_MAX]; /* of chunks, tails included */
+    size_t column_bytes;  /* of rows' arrays of columns */
     uint64_t span_count, evicted_count, evicted_end_ns;
     uint32_t row_count;
 };
