@@ -1,7 +1,7 @@
 /* bench/boxes.c - how long does a frame of N boxes take?
  * Idea:    towers of boxes on lanes, as calls of threads look, from a fixed seed; drawn off-screen in a loop. With two
- * frames in flight the time from one gpu_draw's return to the next is the time of a frame. Two views: the scene at an angle
- *          and the flat chart from the front. Boxes come nearest lane first, as the header advises.
+ *          frames in flight the time from one gpu_draw's return to the next is the time of a frame. Two views: the scene
+ *          at an angle and the flat chart from the front. Boxes come nearest lane first, as the header advises.
  * Use:     bench_boxes [width height]; RRTRACE_BENCH_IDS=0 leaves the id attachment out, RRTRACE_BENCH_ORDER=far turns the
  *          order round.
  * Prints:  a table, then `key: value` lines: medians of the time a frame took, and CPU time of all threads a frame, which

@@ -5,10 +5,11 @@
  * Use:     gpu_new; gpu_set_atlas; then gpu_draw each frame; gpu_read_pixels for pictures; gpu_delete.
  * Light:   the z faces of a box show its colour exactly as given; the top is lighter, the x faces and the bottom darker.
  *          Targets are UNORM and all mixing happens on sRGB values, so what is given is what is stored, as in most UIs.
- * Memory:  owns device memory and host-visible instance buffers, doubled as frames ask for; no allocation after that;
- * arrays in gpu_frame are borrowed during gpu_draw only. Threads: one: the one that made it (SDL's window thread). Units:
- * world units of the caller for boxes; pixels of the target, origin top left, for quads; colours 0xAABBGGRR, sRGB. Errors:
- * calls return 0 or -errno and keep one line of text (gpu_error) that says what failed and what to do.
+ * Memory:  owns device memory and host-visible instance buffers, doubled as frames ask for; no allocation after that.
+ *          Arrays in gpu_frame are borrowed during gpu_draw only.
+ * Threads: one: the one that made it (SDL's window thread).
+ * Units:   world units of the caller for boxes; pixels of the target, origin top left, for quads; colours 0xAABBGGRR, sRGB.
+ * Errors:  calls return 0 or -errno and keep one line of text (gpu_error) that says what failed and what to do.
  */
 #ifndef RRTRACE_GPU_GPU_H
 #define RRTRACE_GPU_GPU_H
@@ -28,7 +29,8 @@ typedef struct gpu_box {
 } gpu_box;
 _Static_assert(sizeof(gpu_box) == 32, "the layout that the shaders read");
 
-/* A flat rectangle in pixels. With uv: alpha is taken from the atlas as a signed distance; without (all 0): plain. */
+/* A flat rectangle in pixels; a pixel is covered when its middle is. A glyph's alpha is multiplied by how far the pixel is
+ * inside the outline that the atlas holds as a signed distance; a plain one does not look at uv. */
 typedef struct gpu_quad {
     float low_px[2], high_px[2];
     float uv_low[2], uv_high[2]; /* 0 … 1 of the atlas */
@@ -67,11 +69,11 @@ typedef enum gpu_status {
                         once or after half a second, so the caller paces itself */
 } gpu_status;
 
-int gpu_new(gpu **out,
-            const gpu_desc
-                *desc); /* 0, -ENOTSUP: no Vulkan or no device, -ENOMEM, -EIO; *out is set even on failure, for gpu_error */
-void gpu_delete(gpu *g);             /* also half-made, also NULL */
-const char *gpu_error(const gpu *g); /* one line, "" when nothing failed */
+/* 0, -ENOTSUP: no Vulkan, no fit device, or no validation layer when asked for; -EINVAL: no size; -ENOMEM, -EIO.
+ * *out is set even on failure, for gpu_error and gpu_delete (NULL when there was no memory for it; both take that). */
+int gpu_new(gpu **out, const gpu_desc *desc);
+void gpu_delete(gpu *g);             /* also half-made, also NULL; waits for frames in flight; before the window goes */
+const char *gpu_error(const gpu *g); /* one line on what failed last, "" when nothing has */
 const char *gpu_device_name(const gpu *g);
 bool gpu_is_software(const gpu *g);          /* a CPU driver such as llvmpipe */
 uint32_t gpu_validation_count(const gpu *g); /* messages of the validation layer so far */
