@@ -271,7 +271,10 @@ TEST(a_budget_that_rows_alone_use_up_refuses_spans_and_stays_sound)
 {
     uint64_t seed = test_seed(1);
     CHECK(run_without_memory(seed, 0, HISTORY_BUDGET_MIN, 1, 20000, 60000) > 0);
-    CHECK(run_without_memory(seed, 2, HISTORY_BUDGET_MIN, 1, 2000, 60000) > 0);
+    CHECK(run_without_memory(seed, 3, HISTORY_BUDGET_MIN, 1, 2000, 60000) > 0);
+    for (uint32_t depths = 100; depths < 900; depths += 200) /* tails grow, are trimmed and grow again, or cannot */
+        (void)run_without_memory(seed, depths % 3 * 3, HISTORY_BUDGET_MIN, 1, depths, 60000);
+    CHECK_EQ(run_without_memory(seed, 0, HISTORY_BUDGET_MIN, 1, 100, 100000), 0);
 }
 
 TEST(tracks_without_end_make_the_oldest_ones_go)

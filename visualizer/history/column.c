@@ -89,13 +89,18 @@ int column_grow(history *h, column *c, unsigned level, uint64_t base_ns)
         c->tail_class = 0;
         return c->tail.block ? 0 : -ENOMEM;
     }
-    uint32_t chunk_slots = column_chunk_slots(level), slots = column_class_slots(level, c->tail_class);
-    if (c->tail_class < BLOCKS_WHOLE) {
-        /* A trimmed tail starts in the middle of its chunk: it grows to the whole of it at once. */
-        uint64_t end = c->tail_first + slots, anchor = c->tail_first - c->tail_first % chunk_slots;
-        unsigned class = anchor == c->tail_first ? c->tail_class + 1u : BLOCKS_WHOLE;
-        int error = tail_move(h, c, level, class, anchor, c->tail_first, slots);
-        if (error || end < anchor + column_class_slots(level, class))
+    /* Into the next greater block that has room, at the place that is its own in the chunk (a trimmed tail lies somewhere in
+     * the midst of it); when the chunk is full, into a block of its own. */
+    uint32_t slots = column_class_slots(level, c->tail_class);
+    uint64_t end = c->tail_first + slots, first = c->tail_first;
+    unsigned class = c->tail_class;
+    while (class < BLOCKS_WHOLE && first + column_class_slots(level, class) <= end) {
+        class ++;
+        first -= first % column_class_slots(level, class);
+    }
+    if (class != c->tail_class) {
+        int error = tail_move(h, c, level, class, first, c->tail_first, slots);
+        if (error || end < first + column_class_slots(level, class))
             return error;
     }
     int error = full_reserve(h, c);
@@ -104,7 +109,7 @@ int column_grow(history *h, column *c, unsigned level, uint64_t base_ns)
         return -ENOMEM;
     c->full[c->full_first + c->full_count++] = c->tail;
     c->tail = fresh;
-    c->tail_first += chunk_slots;
+    c->tail_first += column_chunk_slots(level);
     return 0;
 }
 
