@@ -185,6 +185,7 @@ class E2EWindowTest < Minitest::Test
     reader, writer = IO.pipe
     irb = File.join(RbConfig::CONFIG["bindir"], "irb")
     pid = Process.spawn(clean_environment, RbConfig.ruby, EXE, irb, "-f", in: reader, out: output, err: [:child, :out], chdir: temp_path)
+    programs << pid
     reader.close
     @screen.find_window
     writer.puts "def fact(n) = n.zero? ? 1 : n * fact(n - 1)"

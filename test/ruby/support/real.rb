@@ -22,6 +22,7 @@ module RealVisualizer
       assert_empty shared_memory - @shm_before, "entries in /dev/shm"
     end
     visualizer_pids.each { |pid| Process.kill(:KILL, pid) }
+    programs.each { |pid| Process.kill(:KILL, pid) && Process.wait(pid) } # of a test that failed half-way
     super
   end
 
@@ -42,15 +43,20 @@ module RealVisualizer
     output = temp_path("output-#{@started = @started.to_i + 1}")
     pid = Process.spawn(clean_environment.merge(env), RbConfig.ruby, TestHelp::EXE, *arguments,
       out: output, err: [:child, :out], in: File::NULL, chdir: temp_path, **rest)
+    programs << pid
     [pid, output]
   end
+
+  def programs = @programs ||= []
 
   def wait_for_exit(pid, seconds: TestHelp::LIMIT_SECONDS)
     deadline = Process.clock_gettime(Process::CLOCK_MONOTONIC) + seconds
     loop do
       done, status = Process.wait2(pid, Process::WNOHANG)
+      programs.delete(pid) if done
       return status if done
       if Process.clock_gettime(Process::CLOCK_MONOTONIC) > deadline
+        programs.delete(pid)
         Process.kill(:KILL, pid)
         Process.wait(pid)
         flunk "process #{pid} did not end in #{seconds} s"
