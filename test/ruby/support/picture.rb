@@ -20,6 +20,8 @@ class Picture
     @width, @height, @bytes = width, height, bytes
   end
 
+  def inspect = "#<Picture #{width}x#{height} #{@bytes.hash.to_s(16)}>" # not megabytes in a failure's message
+
   # [red, green, blue], 0 to 255
   def [](x, y) = @bytes.byteslice((y * width + x) * 3, 3).bytes
 
