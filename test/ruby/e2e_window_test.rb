@@ -26,7 +26,7 @@ class E2EWindowTest < Minitest::Test
   # Runs a program in a window; gives pid and output file.
   def open_window(code, *options)
     pid, output = start_rrtrace(*options, write("program.rb", code))
-    @screen.find_window
+    @screen.find_window { flunk "no window; the output:\n#{File.read(output)}" }
     [pid, output]
   end
 
