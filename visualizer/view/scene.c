@@ -17,6 +17,7 @@
 #define GLASS_MAX 160u      /* panes of a process */
 #define GLASS_ALPHA_MAX 0.30f
 #define GLASS_ALPHA_SUM 0.52f
+#define GLASS_ALPHA_MIN 0.055f /* a pause is seen, however many there are */
 #define HOPELESS 3u         /* times the budget: start again with a coarser resolution */
 
 /* One row being drawn. */
@@ -445,7 +446,7 @@ static void add_gc_mark(scene *s, const scene_input *in, const row *panes, const
 }
 
 /* Seen from the side, the panes of many pauses lie behind each other: together they may hide half of what is behind them,
- * no more. */
+ * and little more. */
 static float glass_alpha(const scene_input *in, float depth, size_t count)
 {
     float aslant = tanf(fabsf(in->pose->yaw_rad)) + 0.25f;
@@ -475,7 +476,7 @@ static void add_gc(scene *s, const scene_input *in, const layout_group *group, u
     for (size_t i = 0; i < count; i++) {
         double length_ns = (double)(s->nodes[i].end_ns - s->nodes[i].begin_ns);
         double busy = length_ns > 0 ? (double)s->nodes[i].busy_ns / length_ns : 1;
-        add_glass(s, in, &r, s->nodes[i].begin_ns, s->nodes[i].end_ns, alpha * (0.15f + 0.85f * (float)busy));
+        add_glass(s, in, &r, s->nodes[i].begin_ns, s->nodes[i].end_ns, fmaxf(GLASS_ALPHA_MIN, alpha * (0.15f + 0.85f * (float)busy)));
         add_gc_mark(s, in, &r, &s->nodes[i], (float)busy);
     }
     sim_span open;
