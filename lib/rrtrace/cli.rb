@@ -184,7 +184,7 @@ module Rrtrace
         end
       there = places.select { |path| File.exist?(path) }
       return if there.any? { |path| File.file?(path) && File.executable?(path) }
-      return NOT_FOUND, "#{word}: command not found" if there.empty? || word.empty?
+      return NOT_FOUND, "#{word}: #{word.end_with?(".rb") ? "no such file" : "command not found"}" if there.empty? || word.empty?
 
       [NOT_RUNNABLE, "#{word}: #{File.directory?(there.first) ? "is a folder" : "may not be executed"}"]
     end

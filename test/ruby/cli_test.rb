@@ -93,7 +93,7 @@ class CliTest < Minitest::Test
     write("plain", "no program")
     {
       "no-such-command" => [127, "rrtrace: no-such-command: command not found\n"],
-      "./no-such-file.rb" => [127, "rrtrace: ./no-such-file.rb: command not found\n"],
+      "./no-such-file.rb" => [127, "rrtrace: ./no-such-file.rb: no such file\n"],
       "./plain" => [126, "rrtrace: ./plain: may not be executed\n"],
       temp_path => [126, "rrtrace: #{temp_path}: is a folder\n"],
       "" => [127, "rrtrace: : command not found\n"]

@@ -73,6 +73,8 @@ static void default_shot_path(char *out, size_t bytes, pid_t pid)
     if (access(folder, W_OK) != 0)
         folder = getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp";
     snprintf(out, bytes, "%s/rrtrace-%s-%d.png", folder, stamp, (int)pid);
+    for (int again = 2; access(out, F_OK) == 0 && again < 1000; again++) /* a program may open several sessions a second */
+        snprintf(out, bytes, "%s/rrtrace-%s-%d-%d.png", folder, stamp, (int)pid, again);
 }
 
 static int take_shot(session *s, const options *o, const char *path)
@@ -99,9 +101,10 @@ static int take_shot(session *s, const options *o, const char *path)
 static int run_headless(session *s, const options *o, const char *shot_path)
 {
     int result = 0;
+    session_status status = {0};
     for (bool over = false; !over && !stops;) {
         bool some_ended = session_wait(s, 20);
-        session_status status = session_status_of(s);
+        status = session_status_of(s);
         over = status.is_over;
         if (!some_ended)
             continue;
@@ -110,6 +113,8 @@ static int run_headless(session *s, const options *o, const char *shot_path)
         session_answer(s);
     }
     session_answer(s);
+    if (shot_path && status.stream_count == 0)
+        fprintf(stderr, "rrtrace: no Ruby program was traced: no picture was written\n");
     return result ? 1 : 0;
 }
 
@@ -139,7 +144,7 @@ static int run(session *s, options *o)
     }
     default_shot_path(path, sizeof path, o->watch_pid);
     shot_path = path;
-    fprintf(stderr, "rrtrace: no window (%s): a picture will be written to %s at the end\n", error, path);
+    fprintf(stderr, "rrtrace: %s: a picture will be written to %s at the end\n", error, path);
 #else
     fprintf(stderr, "rrtrace: no window: %s\n", error);
 #endif

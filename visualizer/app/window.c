@@ -8,6 +8,7 @@
 #include <SDL2/SDL.h>
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Frame intervals. A software driver takes a core for itself, so it gets fewer frames, and fewer still while there are
@@ -25,6 +26,7 @@ struct window {
     view *view;
     bool quits;
     bool needs_frame; /* input or the window system asks for one now */
+    uint64_t drawn_hash; /* of the frame on the screen */
     uint32_t modifiers; /* VIEW_MOD_…, as of the last event taken: SDL's own state runs ahead of its queue */
     uint64_t counter_last;
     double frames_per_s;
@@ -179,7 +181,33 @@ static void count_frame(window *w, double elapsed_s)
     w->frames_per_s = w->frames_per_s > 0 ? w->frames_per_s * 0.9 + now * 0.1 : now;
 }
 
-static int draw_frame(window *w, session *s, const session_status *status)
+static uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t count)
+{
+    const unsigned char *at = bytes;
+    for (; count >= 8; at += 8, count -= 8) {
+        uint64_t word;
+        memcpy(&word, at, 8);
+        hash = (hash ^ word) * UINT64_C(0x9E3779B97F4A7C15);
+        hash ^= hash >> 29;
+    }
+    while (count-- > 0)
+        hash = (hash ^ *at++) * UINT64_C(0x9E3779B97F4A7C15);
+    return hash;
+}
+
+/* All that a frame shows. */
+static uint64_t hash_frame(const gpu_frame *f)
+{
+    uint64_t hash = hash_bytes(f->background, f->view_projection, sizeof f->view_projection);
+    hash = hash_bytes(hash, f->boxes, f->box_count * sizeof *f->boxes);
+    hash = hash_bytes(hash, f->glass, f->glass_count * sizeof *f->glass);
+    return hash_bytes(hash, f->quads, f->quad_count * sizeof *f->quads);
+}
+
+/* FRAME_SAME: what is on the screen is what would be drawn; most of all when a program has ended. */
+enum { FRAME_SAME = 100 };
+
+static int draw_frame(window *w, session *s, const session_status *status, bool is_wanted)
 {
     double elapsed_s = w->counter_last ? seconds_since(w->counter_last) : 0.0;
     w->counter_last = SDL_GetPerformanceCounter();
@@ -213,9 +241,13 @@ static int draw_frame(window *w, session *s, const session_status *status)
     int result = 0;
     if (view_atlas(w->view, &pixels, &atlas_width, &atlas_height))
         result = gpu_set_atlas(w->gpu, pixels, atlas_width, atlas_height);
+    uint64_t hash = hash_frame(&frame);
+    if (result >= 0 && !is_wanted && hash == w->drawn_hash)
+        return FRAME_SAME;
     uint64_t before = SDL_GetPerformanceCounter();
     if (result >= 0)
         result = gpu_draw(w->gpu, &frame);
+    w->drawn_hash = result == GPU_DRAWN ? hash : 0;
     if (result == GPU_DRAWN)
         view_frame_cost(w->view, seconds_since(before) * 1e3);
     return result;
@@ -262,15 +294,17 @@ int window_run(window *w, session *s)
         bool is_still = (ended || view_is_paused(w->view)) && status.event_count == last_events &&
                         !view_is_moving(w->view) && !w->needs_frame;
         last_events = status.event_count;
+        bool is_wanted = w->needs_frame;
         w->needs_frame = false;
         uint64_t begun = SDL_GetPerformanceCounter();
-        result = draw_frame(w, s, &status);
+        result = draw_frame(w, s, &status, is_wanted);
         if (result < 0) {
             fprintf(stderr, "rrtrace: the picture has stopped: %s\n", gpu_error(w->gpu));
             break;
         }
         unsigned interval_ms = frame_interval_ms(w, &status, is_still);
-        wait_for_frame(w, begun, result == GPU_SKIPPED && interval_ms < FRAME_MS_BEHIND ? FRAME_MS_BEHIND : interval_ms);
+        bool has_drawn = result == GPU_DRAWN;
+        wait_for_frame(w, begun, !has_drawn && interval_ms < FRAME_MS_BEHIND ? FRAME_MS_BEHIND : interval_ms);
     }
     return result < 0 ? result : 0;
 }
@@ -292,6 +326,12 @@ int window_open(window **out, const window_desc *desc, char *error, size_t error
     if (!w)
         return -ENOMEM;
     w->desc = *desc;
+    if (!getenv("DISPLAY") && !getenv("WAYLAND_DISPLAY") && !getenv("SDL_VIDEODRIVER")) {
+        snprintf(error, error_bytes, "no display"); /* SDL would look for screens of its own kinds, and complain */
+        window_close(w);
+        *out = NULL;
+        return -ENODEV;
+    }
     SDL_SetHint(SDL_HINT_NO_SIGNAL_HANDLERS, "1");
     SDL_SetHint(SDL_HINT_VIDEO_ALLOW_SCREENSAVER, "1");
     SDL_SetHint(SDL_HINT_VIDEO_X11_NET_WM_BYPASS_COMPOSITOR, "0");
