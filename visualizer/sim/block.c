@@ -168,9 +168,34 @@ static bool summarise_stack_event(block_work *w, block_part *p, uint32_t index)
 static inline uint32_t misfit(ev e, uint32_t kind, uint32_t key, uint32_t top)
 {
     uint32_t above = key - top;
-    uint32_t bad_call = (above - 1) >> 31;                                /* not deeper than the top */
+    uint32_t bad_call = (above - 1) >> 31;                                      /* not deeper than the top */
     uint32_t bad_return = above | ((uint32_t)(e.number != 0) & (e.place & 1u)); /* not the top, or perhaps an unwinding */
     return (kind >> 1) | (bad_call & (kind ^ 1u)) | (bad_return & (0u - kind));
+}
+
+/* Below the part's own frames: plain returns of frames that nobody knows yet move one cut, and a call deeper than that cut
+ * is the part's first own frame again. */
+static uint32_t summarise_base(block_work *w, block_part *p, uint32_t i)
+{
+    block_op *last = p->ops.count ? &p->ops.items[p->ops.count - 1] : NULL;
+    if (!last || last->kind != BLOCK_CUT || p->keys.capacity == 0)
+        return i;
+    uint32_t limit = last->key;
+    for (; i < w->event_count; i++) {
+        ev e = w->events[i];
+        uint32_t kind = (uint32_t)(e.head >> EV_TICKS_BITS), key = ev_depth_key(e.place);
+        if (kind > EV_RETURN || (kind == EV_RETURN && is_unwind(e)))
+            break;
+        limit = ev_is_deeper(limit, key) ? key : limit;
+        if (kind == EV_CALL) {
+            p->keys.items[0] = key;
+            p->indices[0] = i++;
+            p->keys.count = 1;
+            break;
+        }
+    }
+    last->key = limit;
+    return i;
 }
 
 /* The common case: calls and returns that fit the part's own frames. Each event writes the place above the top and moves
@@ -182,8 +207,6 @@ static uint32_t summarise_run(block_work *w, block_part *p, uint32_t i)
     uint32_t *keys = p->keys.items, *indices = p->indices;
     size_t count = p->keys.count;
     uint32_t end = w->event_count;
-    if (count == 0)
-        return i;
     if (end - i > p->keys.capacity - count)
         end = i + (uint32_t)(p->keys.capacity - count);
     uint32_t top = keys[count - 1];
@@ -279,11 +302,12 @@ static bool summarise_all(block_work *w)
     for (uint32_t i = 0; i < w->event_count; i++) {
         uint32_t begin = i;
         if (st.gc == GC_OFF) {
-            i = summarise_run(w, &w->parts.items[st.part], i);
-            if (i > begin)
-                st.last_plain = i - 1;
-            if (i >= w->event_count)
-                break;
+            block_part *p = &w->parts.items[st.part];
+            i = p->keys.count > 0 ? summarise_run(w, p, i) : summarise_base(w, p, i);
+            if (i > begin) {
+                st.last_plain = --i; /* the loop's own step comes on top */
+                continue;
+            }
         }
         uint32_t index = i;
         if (is_stack_event(ev_kind_of(w->events[i]))) {
@@ -380,17 +404,21 @@ static void write_span(sim_span *out, const block_frame *f, uint64_t end_ns, siz
     };
 }
 
-/* Bring the frame below the part's own ones up from the persistent stack, so that all frames look alike. The depth of
- * frames[0] is always that of part->start minus what was loaded. */
+/* How many frames of the persistent stack are brought up at once: a walk that goes below its start goes on there. */
+#define LOAD_FRAMES 32u
+
+/* When the part's own frames are used up, bring those below up from the persistent stack, so that all frames look alike.
+ * p->start is always the node below frames[0]. False: the stack is empty, or memory is out (then the frames stay open). */
 static bool load_below(block_part *p)
 {
     if (p->frames.count > 0 || !p->start)
         return p->frames.count > 0;
-    if (!vec_reserve(&p->frames, 1))
+    if (!vec_reserve(&p->frames, LOAD_FRAMES * 2))
         return false;
-    p->frames.items[0] = (block_frame){p->start->begin_ns, p->start->key, p->start->method};
-    p->frames.count = 1;
-    p->start = p->start->parent;
+    size_t depth = (size_t)p->start->depth + 1, count = depth < LOAD_FRAMES ? depth : LOAD_FRAMES;
+    for (size_t i = count; i-- > 0; p->start = p->start->parent)
+        p->frames.items[i] = (block_frame){p->start->begin_ns, p->start->key, p->start->method};
+    p->frames.count = count;
     return true;
 }
 
@@ -449,39 +477,47 @@ static bool emit_stack_event(block_work *w, block_part *p, ev e, uint64_t now_ns
 }
 
 /* The common case, as summarise_run: every event writes a frame above the top and a span from the top, and then moves both
- * ends by what it is. */
+ * ends by what it is. What needs more care than that leaves the loop: frames open at the start, and times so far from the
+ * line's base that the product with its rate takes more than 64 bits (a second or more: each line has about one). */
 static uint32_t emit_run(block_work *w, block_part *p, const timebase_line *line, uint32_t i)
 {
-    const ev *events = w->events;
-    size_t count = p->frames.count, done = w->spans.count, depth = base_depth(p);
-    uint32_t end = w->event_count;
+    size_t count = p->frames.count, done = w->spans.count;
+    uint32_t end = w->event_count, depth = (uint32_t)(base_depth(p) + count);
     if (count == 0)
         return i;
     if (end - i > p->frames.capacity - count)
         end = i + (uint32_t)(p->frames.capacity - count);
     if (end - i > w->spans.capacity - done)
         end = i + (uint32_t)(w->spans.capacity - done);
-    block_frame *frames = p->frames.items;
-    sim_span *spans = w->spans.items;
-    for (; i < end; i++) {
-        ev e = events[i];
-        uint32_t kind = (uint32_t)(e.head >> EV_TICKS_BITS), key = ev_depth_key(e.place);
-        block_frame top = frames[count - 1];
-        if (misfit(e, kind, key, top.key))
+    const ev *e = w->events + i, *last = w->events + end;
+    block_frame *frames = p->frames.items, *top = frames + count - 1;
+    sim_span *out = w->spans.items + done;
+    uint64_t base_ticks = line->base_ticks, base_ns = line->base_ns, rate = line->ns_per_tick_q32;
+    int since_bits = __builtin_clzll(rate); /* rate >= 1 */
+    for (; e < last; e++) {
+        uint64_t head = e->head, since = (head & EV_TICKS_MASK) - base_ticks;
+        uint32_t kind = (uint32_t)(head >> EV_TICKS_BITS), key = ev_depth_key(e->place), number = e->number;
+        if (misfit(*e, kind, key, top->key) | ((number | top->method) & BLOCK_OPEN_AT_START) | (since >> since_bits != 0))
             break;
-        uint64_t now_ns = timebase_ns(line, ev_ticks_of(e));
-        write_span(&spans[done], &top, now_ns, depth + count - 1, SIM_CLOSED_RETURN);
-        frames[count] = (block_frame){now_ns, key, e.number & ~BLOCK_OPEN_AT_START};
-        done += kind;
-        count += 1 - 2 * (size_t)kind;
-        if (count == 0) {
-            i++;
+        uint64_t now_ns = base_ns + (since * rate >> 32), begin_ns = top->begin_ns;
+        *out = (sim_span){
+            .begin_ns = begin_ns,
+            .end_ns = now_ns > begin_ns ? now_ns : begin_ns,
+            .value = top->method,
+            .depth = depth - 1,
+        };
+        top[1] = (block_frame){now_ns, key, number};
+        out += kind;
+        top += 1 - 2 * (ptrdiff_t)kind;
+        depth += 1 - 2 * kind;
+        if (top < frames) {
+            e++;
             break;
         }
     }
-    p->frames.count = count;
-    w->spans.count = done;
-    return i;
+    p->frames.count = (size_t)(top + 1 - frames);
+    w->spans.count = (size_t)(out - w->spans.items);
+    return (uint32_t)(e - w->events);
 }
 
 static void end_run(block_work *w, const block_part *p, size_t *run_begin)
