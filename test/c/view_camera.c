@@ -408,3 +408,16 @@ TEST(a_range_asked_for_is_shown_as_it_is)
     CHECK_NEAR(camera_time(&n.pose, -0.5 * CAMERA_FILM), 3e9, 10);
     CHECK_NEAR(camera_time(&n.pose, 0.5 * CAMERA_FILM), 4e9, 10);
 }
+
+TEST(a_key_pressed_and_released_between_two_frames_still_counts)
+{
+    nav n = started(VIEW_CAMERA_SCENE, 60e9);
+    double before = n.goal.window_ns;
+    nav_input(&n, &(view_input_event){.type = VIEW_INPUT_KEY, .key = VIEW_KEY_W, .is_down = true});
+    nav_input(&n, &(view_input_event){.type = VIEW_INPUT_KEY, .key = VIEW_KEY_W});
+    step(&n, 60e9, 0.016);
+    double after = n.goal.window_ns;
+    CHECK(after < before * 0.99);
+    step(&n, 60e9, 0.016);
+    CHECK_NEAR(n.goal.window_ns, after, 1); /* once */
+}

@@ -26,7 +26,13 @@ void nav_init(nav *n, view_camera mode, float scale)
     n->pose = n->goal;
 }
 
-static bool is_down(const nav *n, view_key a, view_key b) { return n->is_held[a] || n->is_held[b]; }
+/* A key that was pressed and released between two frames counts for this long. */
+#define KEY_TAP_S 0.1
+
+static bool is_down(const nav *n, view_key a, view_key b)
+{
+    return n->is_held[a] || n->is_held[b] || n->is_tapped[a] || n->is_tapped[b];
+}
 
 static double speed(const nav *n)
 {
@@ -231,6 +237,7 @@ bool nav_input(nav *n, const view_input_event *e)
             return false;
         changes = e->is_down && press(n, e->key);
         n->is_held[e->key] = e->is_down && !(e->modifiers & VIEW_MOD_CTRL && e->key == VIEW_KEY_Q);
+        n->is_tapped[e->key] |= n->is_held[e->key];
         return changes;
     case VIEW_INPUT_BUTTON:
         if (e->is_down && n->drag == NAV_DRAG_NONE) {
@@ -256,8 +263,12 @@ bool nav_input(nav *n, const view_input_event *e)
 static void move_by_keys(nav *n, double time_s)
 {
     double later = (is_down(n, VIEW_KEY_D, VIEW_KEY_RIGHT) ? 1 : 0) - (is_down(n, VIEW_KEY_A, VIEW_KEY_LEFT) ? 1 : 0);
-    double closer = (n->is_held[VIEW_KEY_W] ? 1 : 0) - (n->is_held[VIEW_KEY_S] ? 1 : 0);
-    float up = (n->is_held[VIEW_KEY_UP] ? 1.0f : 0.0f) - (n->is_held[VIEW_KEY_DOWN] ? 1.0f : 0.0f);
+    double closer = (is_down(n, VIEW_KEY_W, VIEW_KEY_W) ? 1 : 0) - (is_down(n, VIEW_KEY_S, VIEW_KEY_S) ? 1 : 0);
+    float up = (is_down(n, VIEW_KEY_UP, VIEW_KEY_UP) ? 1.0f : 0.0f) - (is_down(n, VIEW_KEY_DOWN, VIEW_KEY_DOWN) ? 1.0f : 0.0f);
+    for (int key = 0; key < VIEW_KEY_COUNT; key++)
+        if (n->is_tapped[key] && !n->is_held[key] && time_s < KEY_TAP_S)
+            time_s = KEY_TAP_S;
+    memset(n->is_tapped, 0, sizeof n->is_tapped);
     if (later != 0)
         move_time(n, later * KEY_MOVE_PER_S * speed(n) * time_s * n->goal.window_ns, false);
     if (closer != 0)

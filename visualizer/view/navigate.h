@@ -38,6 +38,7 @@ typedef struct nav {
     bool is_set;         /* the first step has been made */
     bool has_help, wants_quit;
     bool is_held[VIEW_KEY_COUNT];
+    bool is_tapped[VIEW_KEY_COUNT]; /* pressed since the last step, perhaps released again already */
     uint32_t modifiers;
     nav_drag drag;
     view_button drag_button;
