@@ -330,6 +330,7 @@ int capture_prepare(const char **why)
 void capture_start(ring *r, bool drop, bool c_calls, bool blocks, bool from_child, const ev_clock_def clocks[2])
 {
     capture.ring = r;
+    capture.main_thread = rb_thread_main();
     capture.drop = drop;
     capture.c_calls = c_calls;
     capture.blocks = blocks;

@@ -38,6 +38,7 @@ typedef struct capture_state {
     uint64_t unreported;         /* under the lock: events dropped since the last DEFINE DROPPED */
     _Atomic uint64_t generation; /* GC_ENTERs seen: a fiber's memory is freed only in between */
     _Atomic uint32_t gc_open;    /* a GC_ENTER without its GC_EXIT so far */
+    VALUE main_thread;           /* borrowed: it lives as long as the VM */
     _Atomic uint32_t users;      /* threads without the GVL that use the ring now */
     uint32_t epoch; /* one a ring; numbers of threads and fibers carry it, so those of an earlier ring are void */
     uint32_t fiber_count;

@@ -14,7 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -28,19 +27,19 @@
 typedef struct join_link {
     int fd;         /* the session's socket; -1 */
     ino_t fd_inode; /* the program may close descriptors that are not its own, and reuse their numbers */
-    int stop_event; /* wakes the watcher; -1 */
     ring *ring;     /* owned mapping; NULL */
     size_t ring_bytes;
     uint64_t slot_count;
     bool drop, c_calls, blocks;
     bool has_watcher;
+    _Atomic bool stops; /* the watcher has nothing more to watch */
     bool is_busy; /* join or leave has let the GVL go in the middle */
     pthread_t watcher;
     _Atomic bool gone; /* stored by the watcher: the visualizer has left */
     char path[sizeof(((struct sockaddr_un *)0)->sun_path)];
 } join_link;
 
-static join_link link_ = {.fd = -1, .stop_event = -1};
+static join_link link_ = {.fd = -1};
 
 static struct {
     bool prepared;
@@ -236,19 +235,33 @@ static int shake_hands(join_link *l, int ring_fd, int timeout_ms, bool may_let_g
     return -1;
 }
 
-/* ---- The watcher: sees the end of the socket at once, whatever the program is doing. */
+/* ---- The watcher: sees the end of the socket at once, whatever the program is doing.
+ *
+ * A program may close descriptors that are not its own, as daemons do, and reuse their numbers. So the socket is the only one
+ * that is kept, and its inode is compared before anything is done with its number; shutdown wakes the watcher, which needs
+ * no descriptor of its own. */
+
+/* The reader is lost, or given up: every hook returns at once from here on, and the rest is undone at a safe point.
+ * Any thread. */
+static void lose_reader(void)
+{
+    uint32_t on = CAPTURE_ON;
+    atomic_compare_exchange_strong(&capture.mode, &on, CAPTURE_OFF);
+    atomic_store(&link_.gone, true);
+    rb_postponed_job_trigger(once.detach_job);
+}
+
+void join_give_up(void) { lose_reader(); }
 
 static void *watch(void *unused)
 {
     (void)unused;
     for (;;) {
-        struct pollfd looks[] = {{.fd = link_.fd, .events = POLLRDHUP}, {.fd = link_.stop_event, .events = POLLIN}};
-        int ready = poll(looks, 2, WATCH_MS);
-        if (ready < 0 && errno != EINTR)
+        struct pollfd look = {.fd = link_.fd, .events = POLLRDHUP};
+        int ready = poll(&look, 1, WATCH_MS);
+        if (atomic_load(&link_.stops))
             return NULL;
-        if (looks[1].revents)
-            return NULL;
-        if ((ready > 0 && looks[0].revents) || !fd_is_ours(link_.fd, link_.fd_inode))
+        if ((ready > 0 && look.revents) || !fd_is_ours(link_.fd, link_.fd_inode))
             break;
         if (ready == 0) {
             atomic_fetch_add(&capture.users, 1); /* see on_thread in capture.c */
@@ -259,10 +272,7 @@ static void *watch(void *unused)
             atomic_fetch_sub(&capture.users, 1);
         }
     }
-    uint32_t on = CAPTURE_ON;
-    atomic_compare_exchange_strong(&capture.mode, &on, CAPTURE_OFF); /* from here on every hook returns at once */
-    atomic_store(&link_.gone, true);
-    rb_postponed_job_trigger(once.detach_job);
+    lose_reader();
     for (int i = 0; i < 5 && access(link_.path, F_OK) == 0; i++) { /* a dying process closes its sockets one by one */
         session_tidy(link_.path);
         nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
@@ -274,9 +284,7 @@ static int start_watcher(void)
 {
     sigset_t all, before;
     pthread_attr_t attributes;
-    link_.stop_event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (link_.stop_event < 0)
-        return -errno;
+    atomic_store(&link_.stops, false);
     size_t stack = (size_t)PTHREAD_STACK_MIN > 65536 ? (size_t)PTHREAD_STACK_MIN : 65536;
     pthread_attr_init(&attributes);
     pthread_attr_setstacksize(&attributes, stack);
@@ -293,10 +301,10 @@ static void stop_watcher(void)
 {
     if (!link_.has_watcher)
         return;
-    uint64_t one = 1;
-    while (write(link_.stop_event, &one, sizeof one) < 0 && errno == EINTR)
-        ;
-    pthread_join(link_.watcher, NULL); /* at most some 50 ms, if it is tidying up */
+    atomic_store(&link_.stops, true);
+    if (fd_is_ours(link_.fd, link_.fd_inode))
+        shutdown(link_.fd, SHUT_RDWR);
+    pthread_join(link_.watcher, NULL); /* some 50 ms if it is tidying up; WATCH_MS if the socket was taken from us */
     link_.has_watcher = false;
 }
 
@@ -304,13 +312,11 @@ static void stop_watcher(void)
 static void link_close(void)
 {
     stop_watcher();
-    if (link_.stop_event >= 0)
-        close(link_.stop_event);
     if (fd_is_ours(link_.fd, link_.fd_inode))
         close(link_.fd);
     if (link_.ring)
         munmap(link_.ring, link_.ring_bytes);
-    link_.fd = link_.stop_event = -1;
+    link_.fd = -1;
     link_.ring = NULL;
     atomic_store(&link_.gone, false);
 }
@@ -337,11 +343,8 @@ static void after_fork_in_child(void)
     int fd = mode == CAPTURE_OFF ? -1 : connect_to(link_.path, 1000);
     if (fd_is_ours(link_.fd, link_.fd_inode))
         close(link_.fd);
-    if (link_.stop_event >= 0)
-        close(link_.stop_event);
     capture_forget_in_child();
     link_.ring = NULL; /* MADV_DONTFORK: it is not mapped here */
-    link_.stop_event = -1;
     link_.has_watcher = link_.is_busy = false;
     atomic_store(&link_.gone, false);
     link_.fd = fd < 0 ? -1 : fd;
@@ -354,6 +357,11 @@ static void after_fork_in_child(void)
 /* link_ has fd, options and path. */
 static int link_up(int timeout_ms, bool from_child, char why[JOIN_WHY_BYTES])
 {
+    if (from_child && !fd_is_ours(link_.fd, link_.fd_inode)) { /* it has closed what it inherited, as daemons do */
+        int fd = connect_to(link_.path, 1000);
+        link_.fd = fd < 0 ? -1 : fd;
+        link_.fd_inode = fd < 0 ? 0 : inode_of(fd);
+    }
     if (!peer_is_us(link_.fd)) {
         snprintf(why, JOIN_WHY_BYTES, "the visualizer at %s belongs to another user", link_.path);
         return -1;
@@ -478,7 +486,6 @@ bool join_leave(int wait_ms)
     if (was_on) {
         atomic_store_explicit(&link_.ring->closed, 1, memory_order_release);
         link_.is_busy = true;
-        stop_watcher();
         say_goodbye(wait_ms);
         link_.is_busy = false;
     }

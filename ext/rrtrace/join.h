@@ -21,6 +21,9 @@ bool join_leave(int wait_ms); /* false when not joined */
 bool join_is_on(void);
 bool join_memory_works(void); /* for rrtrace doctor: can a small ring's memory be had? */
 
+/* writer.c, any thread: the reader stands still; run on untraced. */
+void join_give_up(void);
+
 /* capture.c, from a hook in a forked child: make a ring of its own. true: joined. */
 bool join_in_child(void);
 

@@ -1,5 +1,7 @@
 #include "writer.h"
 
+#include "join.h"
+
 #include <ruby/version.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,6 +20,22 @@ void writer_wait(unsigned step)
     }
 }
 
+/* A signal that came for the program waits until the hook is left. While events are still read that is soon. A reader that
+ * stands still for this long (stopped, or hung) is given up then: the program's signals are its own. */
+#define STUCK_NS UINT64_C(500000000)
+
+typedef struct patience {
+    uint64_t read_index, since_ns;
+} patience;
+
+static bool is_stuck(const ring *r, patience *p)
+{
+    uint64_t now_ns = clock_ns(CLOCK_MONOTONIC), index = atomic_load_explicit(&r->read_index, memory_order_relaxed);
+    if (p->since_ns == 0 || index != p->read_index)
+        *p = (patience){index, now_ns};
+    return now_ns - p->since_ns > STUCK_NS;
+}
+
 /* The lock is held and there is no room. true: the lock is held and there is. */
 __attribute__((noinline)) static bool begin_full(uint64_t count)
 {
@@ -31,9 +49,15 @@ __attribute__((noinline)) static bool begin_full(uint64_t count)
         return false;
     }
     atomic_store_explicit(&r->waits, atomic_load_explicit(&r->waits, memory_order_relaxed) + 1, memory_order_relaxed);
+    patience waited = {0};
     for (unsigned step = 0;; step++) {
         ring_unlock(r);
         writer_wait(step);
+        /* Signals are the main thread's business; it only reads a flag, which is safe without the GVL. */
+        if (step > 128 && is_stuck(r, &waited) && rb_thread_interrupted(capture.main_thread)) {
+            atomic_fetch_add_explicit(&r->dropped, count, memory_order_relaxed);
+            join_give_up();
+        }
         if (capture_mode_now() != CAPTURE_ON) /* the watcher saw the reader go */
             return false;
         ring_lock(r);

@@ -118,6 +118,102 @@ class E2ESessionTest < Minitest::Test
     assert_includes File.read(output), "done"
   end
 
+  # As daemons written by hand do. The numbers are the program's own then: nothing of ours may write to them or close them.
+  CLOSES_ALL = <<~RUBY
+    def close_all = (3..40).each { |fd| IO.for_fd(fd).close rescue nil }
+    def fill(folder) = 12.times.map { |i| File.open(File.join(folder, "own\#{i}"), "w") }
+  RUBY
+
+  def test_files_of_a_program_that_closed_all_descriptors_stay_its_own
+    program = write("closes.rb", CLOSES_ALL + <<~RUBY)
+      close_all
+      files = fill(ARGV[0])
+      sleep 1.2 # the watcher has looked
+      files.each { |file| file.write("own\n") }
+      pid = fork { files.each { |file| file.syswrite("child\n") } }
+      Process.wait(pid)
+      print $?.exitstatus
+    RUBY
+    ran = run_rrtrace("--no-window", program, temp_path)
+    assert_equal "0", ran.out, ran.err
+    12.times { |i| assert_equal %W[child\n own\n], File.binread(temp_path("own#{i}")).lines.uniq.sort, "own#{i}" }
+  end
+
+  def test_a_program_that_closed_all_descriptors_runs_to_its_end
+    program = write("closes.rb", CLOSES_ALL + <<~RUBY)
+      def tick = nil
+      close_all
+      files = fill(ARGV[0])
+      sleep 1.5 # the watcher has looked
+      1_000_000.times { tick } # more than the ring of 8,192 holds
+      print "end"
+    RUBY
+    ran = run_rrtrace("--no-window", "--buffer", "128K", program, temp_path)
+    assert_equal ["end", 0], [ran.out, ran.code], ran.err
+  end
+
+  def test_a_child_that_closed_all_descriptors_is_traced_through_a_connection_of_its_own
+    program = write("closes.rb", CLOSES_ALL + <<~RUBY)
+      require "rrtrace"
+      def tick = nil
+      reader, writer = IO.pipe
+      pid = fork do
+        to = writer.dup
+        $stdout.reopen(to)
+        close_all
+        100.times { tick }
+        $stdout.syswrite(Rrtrace.started?.to_s)
+      end
+      writer.close
+      Process.wait(pid)
+      print reader.read
+    RUBY
+    assert_equal "true", run_rrtrace("--no-window", program).out
+  end
+
+  def test_a_signal_ends_a_program_that_waits_for_a_visualizer_that_stands_still
+    program = write("busy.rb", "def tick = nil\nputs 'ready'\n$stdout.flush\nloop { tick }\n")
+    pid, output = start_rrtrace("--no-window", "--buffer", "128K", program)
+    wait_for_line(output, "ready")
+    wait_until("the visualizer") { visualizer_pids.any? }
+    visualizer = visualizer_pids.first
+    Process.kill(:STOP, visualizer)
+    sleep 0.5
+    Process.kill(:TERM, pid)
+    assert_equal 15, wait_for_exit(pid).termsig
+  ensure
+    Process.kill(:CONT, visualizer) if visualizer
+  end
+
+  def test_the_visualizer_lets_go_of_programs_that_end_without_a_goodbye
+    program = write("execs.rb", <<~RUBY)
+      60.times { Process.wait(fork { exec("true") }) }
+      puts "ready"
+      $stdout.flush
+      sleep
+    RUBY
+    pid, output = start_rrtrace("--no-window", program)
+    wait_for_line(output, "ready")
+    wait_until("the children's sockets to be closed") do
+      Dir["/proc/#{visualizer_pids.first}/fd/*"].count { |fd| (File.readlink(fd) rescue "").start_with?("socket") } < 10
+    end
+    Process.kill(:KILL, pid)
+    wait_for_exit(pid)
+  end
+
+  def test_the_visualizer_keeps_nothing_open_of_who_started_it
+    reader, writer = IO.pipe
+    pid, output = start_rrtrace("--no-window", write("waits.rb", "puts 'ready'; $stdout.flush; sleep"), 9 => writer)
+    writer.close
+    wait_for_line(output, "ready")
+    held = Dir["/proc/#{visualizer_pids.first}/fd/*"].map { |fd| File.readlink(fd) rescue "" }
+    refute_includes held, "pipe:[#{reader.stat.ino}]"
+    Process.kill(:KILL, pid)
+    wait_for_exit(pid)
+  ensure
+    reader&.close
+  end
+
   def test_a_wrong_option_of_the_visualizer_is_told_in_one_line
     ran = run_program(PATH, "--memory=lots")
     assert_equal 2, ran.code
