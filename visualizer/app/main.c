@@ -50,6 +50,14 @@ static int detach(void)
     return 0;
 }
 
+/* What the program had open besides is no business of ours, and must not stay open because of us. */
+static void close_inherited(int keep_fd)
+{
+    if (keep_fd > 3)
+        close_range(3, (unsigned)keep_fd - 1, 0);
+    close_range(keep_fd >= 3 ? (unsigned)keep_fd + 1 : 3, ~0u, 0);
+}
+
 /* With a window nothing more will be said: let go of the terminal or pipe that the program writes to. */
 static void leave_terminal(void)
 {
@@ -59,6 +67,8 @@ static void leave_terminal(void)
     for (int fd = 0; fd <= 2; fd++)
         dup2(null, fd);
     close(null);
+    if (chdir("/") != 0)
+        return; /* nor does the folder that it was started in matter any more */
 }
 
 #ifdef RRTRACE_WINDOW
@@ -171,6 +181,8 @@ int main(int argc, char **argv)
         fprintf(stderr, "rrtrace-visualizer: can't start in the background: %s\n", strerror(errno));
         return 1;
     }
+    if (o.detach)
+        close_inherited(o.listen_fd);
     fcntl(o.listen_fd, F_SETFD, FD_CLOEXEC);
     signal(SIGPIPE, SIG_IGN);
     signal(SIGHUP, SIG_IGN);

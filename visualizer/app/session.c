@@ -76,7 +76,7 @@ static void end_stream(session *s, const block *b)
     if (b->stream < s->sim_streams.count && s->sim_streams.items[b->stream] != STREAM_UNKNOWN)
         sim_stream_close(s->sim, s->sim_streams.items[b->stream]);
     bool at_once = atomic_load_explicit(&s->answers_at_once, memory_order_relaxed);
-    if (b->said_bye && at_once)
+    if (!b->said_bye || at_once) /* who did not say goodbye hears nothing, but its socket is let go */
         intake_done(s->intake, b->stream);
     pthread_mutex_lock(&s->ends);
     s->ended_count++;

@@ -44,7 +44,8 @@ void intake_stop(intake *in);                            /* ends and joins the t
 bool intake_is_over(const intake *in);
 intake_stats intake_stats_of(intake *in);
 
-/* Tell a program that said goodbye that everything of its stream is processed and, where it is recorded, saved. */
+/* Tell a program that said goodbye that everything of its stream is processed and, where it is recorded, saved; and let go
+ * of its socket: call it once for every stream that has ended. */
 void intake_done(intake *in, uint32_t stream);
 
 #endif
