@@ -24,7 +24,6 @@ module Rrtrace
   @session = nil        # the socket of the session that start opened, else nil
   @outer_session = nil  # what RRTRACE_SESSION said before
   @wait_ms = 0          # how long to wait at the end for the picture or recording to be complete
-  @leaves_at_exit = false
   @has_autostarted = false
 
   class << self
@@ -181,23 +180,13 @@ module Rrtrace
 
     def leave_in_time(settings)
       @wait_ms = settings.wait_ms
-      @leaves_at_exit ||= begin
-        at_exit { leave_at_exit }
-        true
-      end
+      @native.leave_at_exit(@wait_ms)
     end
 
     def leave
       @native.leave(@wait_ms)
     ensure
       forget_session
-    end
-
-    # Whatever happens here, the program's exit status is its own. Ctrl-C ends the wait for the visualizer.
-    def leave_at_exit
-      leave
-    rescue Error, SignalException
-      nil
     end
 
     def forget_session

@@ -132,7 +132,8 @@ static inline void ring_publish(ring *r, uint64_t count)
     atomic_store_explicit(&r->write_index, index + count, memory_order_release);
 }
 
-/* The reader's own side. Everything in the mapping is hostile: what matters is copied here and checked at open. */
+/* The reader's own side. Everything in the mapping is hostile: what matters is copied here and checked at open. What can't be
+ * guarded against is a writer that truncates the shared memory afterwards: it runs as the same user, who could as well kill. */
 typedef struct ring_reader {
     ring *shared;        /* borrowed from the mapping's owner */
     uint64_t slot_count; /* checked */

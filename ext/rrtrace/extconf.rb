@@ -32,7 +32,7 @@ end
 
 have_library("rt", "shm_open") unless have_func("shm_open", "sys/mman.h")
 {
-  "shm_open" => "sys/mman.h", "posix_spawn" => "spawn.h", "pthread_atfork" => "pthread.h", "eventfd" => "sys/eventfd.h"
+  "shm_open" => "sys/mman.h", "clone" => "sched.h", "pthread_atfork" => "pthread.h"
 }.each do |function, header|
   have_func(function, header) or stop_build "this system lacks #{function} (#{header}), which the tracer needs."
 end

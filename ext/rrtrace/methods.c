@@ -26,7 +26,13 @@ typedef struct content_table {
     content **slots; /* owned, and what they point to; open addressing */
     uint32_t *numbers;
     uint32_t slot_count, used;
+    uint32_t nameless; /* of used: methods of anonymous classes and modules */
+    uint32_t numbered; /* the last number given */
 } content_table;
+
+/* Anonymous classes come without end. When so many of their methods are known, those are forgotten (some 20 MB at most); what
+ * is met again gets another number, and readers go by the name. */
+#define NAMELESS_MAX 65536u
 
 static content_table methods, strings;
 
@@ -51,28 +57,38 @@ static uint32_t table_slot(const content_table *table, uint64_t hash)
     return (uint32_t)((hash * UINT64_C(0x9E3779B97F4A7C15)) >> 32) & (table->slot_count - 1);
 }
 
-static bool table_grow(content_table *table)
+static bool is_nameless(const content *c) { return c->name_bytes > 0 && c->bytes[0] == '#'; }
+
+/* Lay the table out anew in slot_count slots, with or without the nameless. False: no memory, nothing is changed. */
+static bool table_rebuild(content_table *table, uint32_t slot_count, bool keeps_nameless)
 {
-    content_table grown = {.slot_count = table->slot_count ? table->slot_count * 2 : 1024, .used = table->used};
-    grown.slots = calloc(grown.slot_count, sizeof(content *));
-    grown.numbers = calloc(grown.slot_count, sizeof(uint32_t));
-    if (!grown.slots || !grown.numbers) {
-        free(grown.slots);
-        free(grown.numbers);
+    content_table made = {.slot_count = slot_count, .numbered = table->numbered};
+    made.slots = calloc(slot_count, sizeof(content *));
+    made.numbers = calloc(slot_count, sizeof(uint32_t));
+    if (!made.slots || !made.numbers) {
+        free(made.slots);
+        free(made.numbers);
         return false;
     }
     for (uint32_t i = 0; i < table->slot_count; i++) {
-        if (!table->slots[i])
+        content *c = table->slots[i];
+        if (!c)
             continue;
-        uint32_t at = table_slot(&grown, table->slots[i]->hash);
-        while (grown.slots[at])
-            at = (at + 1) & (grown.slot_count - 1);
-        grown.slots[at] = table->slots[i];
-        grown.numbers[at] = table->numbers[i];
+        if (is_nameless(c) && !keeps_nameless) {
+            free(c);
+            continue;
+        }
+        uint32_t at = table_slot(&made, c->hash);
+        while (made.slots[at])
+            at = (at + 1) & (slot_count - 1);
+        made.slots[at] = c;
+        made.numbers[at] = table->numbers[i];
+        made.used++;
+        made.nameless += is_nameless(c);
     }
     free(table->slots);
     free(table->numbers);
-    *table = grown;
+    *table = made;
     return true;
 }
 
@@ -88,7 +104,10 @@ static bool same_content(const content *a, const content *b, const char *name, c
 static uint32_t table_find(content_table *table, content *key, const char *name, const char *path, uint32_t *new_slot)
 {
     *new_slot = UINT32_MAX;
-    if ((table->used + 1) * 4u > table->slot_count * 3u && !table_grow(table))
+    if (table->nameless >= NAMELESS_MAX && !table_rebuild(table, table->slot_count, false))
+        return 0;
+    if ((table->used + 1) * 4u > table->slot_count * 3u &&
+        !table_rebuild(table, table->slot_count ? table->slot_count * 2 : 1024, true))
         return 0;
     key->hash = hash_bytes(UINT64_C(0xcbf29ce484222325) + key->kind, name, key->name_bytes);
     key->hash = hash_bytes(key->hash ^ key->line, path, key->path_bytes);
@@ -96,24 +115,28 @@ static uint32_t table_find(content_table *table, content *key, const char *name,
     for (; table->slots[at]; at = (at + 1) & (table->slot_count - 1))
         if (same_content(table->slots[at], key, name, path))
             return table->numbers[at];
-    content *made = table->used < EV_NUMBER_MAX ? malloc(sizeof *made + key->name_bytes + key->path_bytes) : NULL;
+    content *made = table->numbered < EV_NUMBER_MAX ? malloc(sizeof *made + key->name_bytes + key->path_bytes) : NULL;
     if (!made)
         return 0;
     *made = *key;
     memcpy(made->bytes, name, key->name_bytes);
     memcpy(made->bytes + key->name_bytes, path, key->path_bytes);
     table->slots[at] = made;
-    table->numbers[at] = ++table->used;
+    table->used++;
+    table->nameless += is_nameless(made);
+    table->numbers[at] = ++table->numbered;
     *new_slot = at;
-    return table->used;
+    return table->numbered;
 }
 
 /* Only right after the table_find that made it: no other content can have probed past it. */
 static void table_forget(content_table *table, uint32_t slot)
 {
+    table->nameless -= is_nameless(table->slots[slot]);
     free(table->slots[slot]);
     table->slots[slot] = NULL;
     table->used--;
+    table->numbered--;
 }
 
 /* ---- Names. No function here runs user code or allocates a Ruby object: the strings are borrowed from the VM. */
@@ -248,10 +271,28 @@ static VALUE as_module(VALUE klass)
     return klass && is_module(klass) ? klass : 0;
 }
 
-/* Nameless so far, or below something nameless: `Const = klass` may name it tomorrow. */
+/* Nameless so far, below something nameless, or named by set_temporary_name: `Const = klass` may name it tomorrow. Only a
+ * path of constants is for good; a temporary name is none, as Ruby demands. */
 static bool may_be_renamed(VALUE class_name)
 {
-    return !RB_TYPE_P(class_name, T_STRING) || (RSTRING_LEN(class_name) > 0 && RSTRING_PTR(class_name)[0] == '#');
+    if (!RB_TYPE_P(class_name, T_STRING))
+        return true;
+    const char *bytes = RSTRING_PTR(class_name);
+    bool is_begin = true;
+    for (long i = 0; i < RSTRING_LEN(class_name); i++) {
+        unsigned char c = (unsigned char)bytes[i];
+        bool is_upper = (c >= 'A' && c <= 'Z') || c >= 0x80;
+        if (c == ':') {
+            if (is_begin || i + 1 >= RSTRING_LEN(class_name) || bytes[++i] != ':')
+                return true;
+            is_begin = true;
+        } else if (is_begin ? !is_upper : !(is_upper || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_')) {
+            return true;
+        } else {
+            is_begin = false;
+        }
+    }
+    return is_begin;
 }
 
 /* ---- Lookup. */

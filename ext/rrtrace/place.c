@@ -114,11 +114,17 @@ static context_entry *context_slot(const void *ec)
     return &contexts[((uint64_t)(uintptr_t)ec * UINT64_C(0x9E3779B97F4A7C15)) >> (64 - CONTEXT_BITS)];
 }
 
+/* Grows whenever fibers may have been freed. GCs that another Ractor runs are not seen by the hooks, but counted by the VM. */
+static uint64_t generation_now(void)
+{
+    return atomic_load_explicit(&capture.generation, memory_order_relaxed) + ((uint64_t)rb_gc_count() << 32);
+}
+
 bool place_find(const void *ec, place *where)
 {
     *where = (place){0};
     context_entry *entry = context_slot(ec);
-    uint64_t generation = atomic_load_explicit(&capture.generation, memory_order_relaxed);
+    uint64_t generation = generation_now();
     if (ec && entry->ec == ec && entry->generation == generation) {
         where->fiber = entry->fiber;
         where->thread = entry->thread;
@@ -126,7 +132,7 @@ bool place_find(const void *ec, place *where)
         if (!confirm(where))
             return false;
         /* Allocating a Fiber object may have run the GC; the fiber is the current one and did not die in it. */
-        generation = atomic_load_explicit(&capture.generation, memory_order_relaxed);
+        generation = generation_now();
         if (ec)
             *entry = (context_entry){ec, generation, where->fiber, where->thread};
     }

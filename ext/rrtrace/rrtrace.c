@@ -68,6 +68,41 @@ static VALUE native_leave(VALUE self, VALUE wait_ms)
     return join_leave(NUM2INT(wait_ms)) ? Qtrue : Qfalse;
 }
 
+static struct {
+    int wait_ms;
+    bool is_set;
+} at_exit;
+
+static VALUE check_interrupts(VALUE unused)
+{
+    rb_thread_check_ints();
+    return unused;
+}
+
+/* Whatever happens here, the program's exit status is its own. Ctrl-C ends the wait for the visualizer. */
+static void leave_at_exit(VALUE unused)
+{
+    (void)unused;
+    VALUE error = rb_errinfo();
+    int failed = 0;
+    join_leave(at_exit.wait_ms);
+    rb_protect(check_interrupts, Qnil, &failed);
+    if (failed)
+        rb_set_errinfo(error);
+}
+
+/* As at_exit { leave(wait_ms) }, but no event tells of it: a TracePoint of the program's own may still be on. */
+static VALUE native_leave_at_exit(VALUE self, VALUE wait_ms)
+{
+    (void)self;
+    at_exit.wait_ms = NUM2INT(wait_ms);
+    if (!at_exit.is_set) {
+        at_exit.is_set = true;
+        rb_set_end_proc(leave_at_exit, Qnil);
+    }
+    return Qnil;
+}
+
 static VALUE native_joined_p(VALUE self)
 {
     (void)self;
@@ -140,6 +175,7 @@ void Init_rrtrace(void)
     rb_define_module_function(native, "open_session", native_open_session, 2);
     rb_define_module_function(native, "join", native_join, 5);
     rb_define_module_function(native, "leave", native_leave, 1);
+    rb_define_module_function(native, "leave_at_exit", native_leave_at_exit, 1);
     rb_define_module_function(native, "joined?", native_joined_p, 0);
     rb_define_module_function(native, "span_begin", native_span_begin, 1);
     rb_define_module_function(native, "span_end", native_span_end, 1);

@@ -5,11 +5,14 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <spawn.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -80,8 +83,7 @@ static void sweep(const char *base)
     closedir(folder);
 }
 
-/* The visualizer gets the environment without what would trace it, should it be a Ruby script (tests). Owned by the caller.
- */
+/* The visualizer gets the environment without what would trace it, should it be a Ruby script (tests). Owned by the caller. */
 static char **visualizer_environment(void)
 {
     size_t count = 0, kept = 0;
@@ -94,39 +96,75 @@ static char **visualizer_environment(void)
     return env;
 }
 
-/* Runs the visualizer, which detaches itself: its first process ends at once, so the program keeps no child. 0 or -errno;
- * *status as of waitpid. */
+typedef struct child {
+    char *const *argv;
+    char *const *env;
+    char *stack_end; /* of the second process */
+    int listen_fd, error, status;
+} child;
+
+#define CHILD_STACK_BYTES ((size_t)64 * 1024)
+
+/* In the second process: system calls only, as it shares the program's memory until exec. */
+static int become_visualizer(void *argument)
+{
+    child *c = argument;
+    struct sigaction action = {.sa_handler = SIG_DFL}, now;
+    for (int signal_number = 1; signal_number < NSIG; signal_number++)
+        if (sigaction(signal_number, NULL, &now) == 0 &&
+            (now.sa_handler != SIG_IGN || signal_number == SIGPIPE || signal_number == SIGCHLD))
+            sigaction(signal_number, &action, NULL);
+    int null = open("/dev/null", O_RDONLY);
+    if (null > STDIN_FILENO) {
+        dup2(null, STDIN_FILENO);
+        close(null);
+    }
+    fcntl(c->listen_fd, F_SETFD, 0); /* this process's descriptors are copies */
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    execve(c->argv[0], c->argv, c->env);
+    c->error = errno;
+    _exit(127);
+}
+
+/* In the first process, likewise. Its own child is none of the program's. */
+static int start_and_wait(void *argument)
+{
+    child *c = argument;
+    pid_t pid = clone(become_visualizer, c->stack_end, CLONE_VM | CLONE_VFORK | SIGCHLD, c);
+    if (pid < 0)
+        c->error = errno;
+    while (pid > 0 && waitpid(pid, &c->status, 0) < 0 && errno == EINTR)
+        ;
+    _exit(0);
+}
+
+/* Runs the visualizer, which detaches itself: its process here ends at once. A process between starts it and waits for that,
+ * and ends without a signal, which exec would give back to it: so a program's SIGCHLD trap does not run, and its wait for
+ * any child takes nothing of ours. The calling thread stands still meanwhile (CLONE_VFORK). 0 or -errno; *status as of
+ * waitpid. */
 static int spawn_detached(char *const *argv, int listen_fd, int *status)
 {
-    posix_spawn_file_actions_t actions;
-    posix_spawnattr_t attributes;
-    sigset_t none, defaults;
-    pid_t pid = 0;
     char **env = visualizer_environment();
-    if (!env)
-        return -ENOMEM;
-    sigemptyset(&none);
-    sigemptyset(&defaults);
-    sigaddset(&defaults, SIGPIPE);
-    sigaddset(&defaults, SIGCHLD);
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-    posix_spawn_file_actions_adddup2(&actions, listen_fd, listen_fd); /* the same number: just without close-on-exec */
-    posix_spawnattr_init(&attributes);
-    posix_spawnattr_setsigmask(&attributes, &none);
-    posix_spawnattr_setsigdefault(&attributes, &defaults);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-    int error = posix_spawn(&pid, argv[0], &actions, &attributes, argv, env);
-    posix_spawnattr_destroy(&attributes);
-    posix_spawn_file_actions_destroy(&actions);
+    char *stacks = mmap(NULL, 2 * CHILD_STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+    int error = env && stacks != MAP_FAILED ? 0 : -ENOMEM;
+    if (!error) {
+        child c = {.argv = argv, .env = env, .stack_end = stacks + CHILD_STACK_BYTES, .listen_fd = listen_fd};
+        sigset_t all, before;
+        sigfillset(&all);
+        pthread_sigmask(SIG_SETMASK, &all, &before); /* no handler of the program may run in its copies */
+        pid_t pid = clone(start_and_wait, stacks + 2 * CHILD_STACK_BYTES, CLONE_VM | CLONE_VFORK, &c);
+        error = pid < 0 ? -errno : -c.error;
+        while (pid > 0 && waitpid(pid, NULL, (int)__WCLONE) < 0 && errno == EINTR)
+            ;
+        pthread_sigmask(SIG_SETMASK, &before, NULL);
+        *status = c.status;
+    }
+    if (stacks != MAP_FAILED)
+        munmap(stacks, 2 * CHILD_STACK_BYTES);
     free(env);
-    if (error)
-        return -error;
-    *status = 0;
-    while (waitpid(pid, status, 0) < 0)
-        if (errno != EINTR) /* ECHILD: another thread of the program waits for any child and took it */
-            break;
-    return 0;
+    return error;
 }
 
 static int listen_at(const char *socket_path)

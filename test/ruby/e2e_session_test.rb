@@ -214,6 +214,29 @@ class E2ESessionTest < Minitest::Test
     reader&.close
   end
 
+  def test_starting_and_stopping_runs_no_sigchld_trap_and_is_no_child_of_the_program
+    ran = run_ruby(<<~RUBY, env: {"RRTRACE_WINDOW" => "0"})
+      require "rrtrace"
+      trap(:CHLD) { print "trap " }
+      3.times { Rrtrace.trace { 1 } }
+      begin
+        p Process.wait(-1)
+      rescue Errno::ECHILD
+        print "none"
+      end
+    RUBY
+    assert_equal "none", ran.out, ran.err
+  end
+
+  def test_a_tracepoint_left_on_sees_nothing_of_ours_at_the_end
+    program = write("left_on.rb", <<~RUBY)
+      $stdout.sync = true
+      TracePoint.new(:call, :line, :c_call) { |tp| $stdout.write(tp.path, "\n") if tp.path.include?("rrtrace") }.enable
+      at_exit { 1 + 1 }
+    RUBY
+    assert_equal "", run_rrtrace("--no-window", program, chdir: "/").out.lines.grep_v(/left_on/).join
+  end
+
   def test_a_wrong_option_of_the_visualizer_is_told_in_one_line
     ran = run_program(PATH, "--memory=lots")
     assert_equal 2, ran.code

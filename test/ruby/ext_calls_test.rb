@@ -75,6 +75,28 @@ class ExtCallsTest < Minitest::Test
     assert_equal [:return], stream.spans_named("Object#pull").map(&:closed_by).uniq
   end
 
+  def test_fibers_freed_by_a_gc_of_another_ractor_do_not_lend_their_stacks_either
+    stream = traced_one(<<~RUBY, flags: ["-W0"])
+      def park = Fiber.yield
+      def fresh = 1
+      ractor = Ractor.new do
+        Ractor.receive
+        10.times { GC.start; Ractor.yield 1 }
+      end
+      ractor << 1
+      10.times do
+        20.times { Fiber.new { park }.resume }
+        ractor.take
+        10.times { Fiber.new { fresh }.resume }
+      end
+    RUBY
+    fresh = stream.spans_named("Object#fresh")
+    assert_equal 100, fresh.size
+    assert(fresh.none? { _1.ancestors.include?("Object#park") })
+    assert_equal 301, stream.spans.map(&:fiber).uniq.size
+    assert_equal [nil], stream.spans_named("Object#park").map(&:closed_by).uniq
+  end
+
   def test_fibers_that_die_do_not_lend_their_stacks_to_new_ones
     stream = traced_one(<<~RUBY)
       def park = Fiber.yield

@@ -6,6 +6,29 @@ require_relative "ext_help"
 class ExtNamesTest < Minitest::Test
   include ExtHelp
 
+  def test_a_temporary_name_lasts_until_the_constant_is_set
+    stream = traced_one(<<~RUBY)
+      klass = Class.new { def meth = 1 }
+      klass.set_temporary_name("Fake<x>")
+      klass.new.meth
+      Real = klass
+      3.times { klass.new.meth }
+    RUBY
+    assert_equal({"Fake<x>#meth" => 1, "Real#meth" => 3}, stream.calls(:ruby).slice("Fake<x>#meth", "Real#meth"))
+  end
+
+  def test_memory_for_names_of_anonymous_classes_has_a_bound
+    stream = traced_one(<<~RUBY, slots: 1 << 20)
+      70_000.times { Class.new { def meth = 1 }.new.meth }
+      def last = 2
+      last
+    RUBY
+    assert_equal 70_000, stream.calls(:ruby).sum { |name, count| name.end_with?("#meth") ? count : 0 }
+    assert_equal 1, stream.calls["Object#last"]
+    numbers = stream.defines(:method).map(&:first)
+    assert_equal numbers.uniq, numbers, "a number is given once, also after the table was emptied"
+  end
+
   def test_names_tell_owner_and_kind
     stream = traced_one(<<~RUBY)
       module Mod
