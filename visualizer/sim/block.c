@@ -44,7 +44,7 @@ static block_part *part_new(block_work *w)
     block_part *p = &w->parts.items[w->part_count++];
     p->is_inherited = p->has_stack_events = false;
     p->ops.count = p->keys.count = p->frames.count = 0;
-    p->start = NULL;
+    p->base_depth = 0;
     return p;
 }
 
@@ -404,40 +404,20 @@ static void write_span(sim_span *out, const block_frame *f, uint64_t end_ns, siz
     };
 }
 
-/* How many frames of the persistent stack are brought up at once: a walk that goes below its start goes on there. */
-#define LOAD_FRAMES 32u
-
-/* When the part's own frames are used up, bring those below up from the persistent stack, so that all frames look alike.
- * p->start is always the node below frames[0]. False: the stack is empty, or memory is out (then the frames stay open). */
-static bool load_below(block_part *p)
-{
-    if (p->frames.count > 0 || !p->start)
-        return p->frames.count > 0;
-    if (!vec_reserve(&p->frames, LOAD_FRAMES * 2))
-        return false;
-    size_t depth = (size_t)p->start->depth + 1, count = depth < LOAD_FRAMES ? depth : LOAD_FRAMES;
-    for (size_t i = count; i-- > 0; p->start = p->start->parent)
-        p->frames.items[i] = (block_frame){p->start->begin_ns, p->start->key, p->start->method};
-    p->frames.count = count;
-    return true;
-}
-
-static size_t base_depth(const block_part *p) { return p->start ? (size_t)p->start->depth + 1 : 0; }
-
 static bool pop(block_work *w, block_part *p, uint64_t now_ns, sim_closed closed)
 {
     sim_span *out = vec_push(&w->spans);
     if (!out)
         return false;
     p->frames.count--;
-    write_span(out, &p->frames.items[p->frames.count], now_ns, base_depth(p) + p->frames.count, closed);
+    write_span(out, &p->frames.items[p->frames.count], now_ns, p->base_depth + p->frames.count, closed);
     return true;
 }
 
 /* Unwind all frames at or deeper than key. */
 static bool emit_cut(block_work *w, block_part *p, uint32_t key, uint64_t now_ns)
 {
-    while (load_below(p) && !ev_is_deeper(key, p->frames.items[p->frames.count - 1].key))
+    while (p->frames.count > 0 && !ev_is_deeper(key, p->frames.items[p->frames.count - 1].key))
         if (!pop(w, p, now_ns, SIM_CLOSED_UNWOUND))
             return false;
     return true;
@@ -458,8 +438,8 @@ static bool emit_return(block_work *w, block_part *p, ev e, uint64_t now_ns)
     uint32_t key = ev_depth_key(e.place);
     if (!emit_cut(w, p, key + 1, now_ns))
         return false;
-    if (!load_below(p))
-        return true;
+    if (p->frames.count == 0)
+        return true; /* of a frame from before the start */
     const block_frame *top = &p->frames.items[p->frames.count - 1];
     bool ends = is_unwind(e) ? (top->key & 3u) == EV_POSITION_C && (top->method & ~BLOCK_OPEN_AT_START) == e.number
                              : top->key == key;
@@ -482,7 +462,7 @@ static bool emit_stack_event(block_work *w, block_part *p, ev e, uint64_t now_ns
 static uint32_t emit_run(block_work *w, block_part *p, const timebase_line *line, uint32_t i)
 {
     size_t count = p->frames.count, done = w->spans.count;
-    uint32_t end = w->event_count, depth = (uint32_t)(base_depth(p) + count);
+    uint32_t end = w->event_count, depth = p->base_depth + (uint32_t)count;
     if (count == 0)
         return i;
     if (end - i > p->frames.capacity - count)

@@ -149,9 +149,9 @@ static int run_batch(sim *s, const sim_block *blocks, size_t count)
     lock(s);
     for (size_t i = 0; i < count; i++)
         give_out(s, &s->works[i]);
-    stacks_commit(&s->stacks);
+    error = stacks_commit(&s->stacks);
     unlock(s);
-    return 0;
+    return error;
 }
 
 int sim_run(sim *s, const sim_block *blocks, size_t block_count)
@@ -176,7 +176,8 @@ int sim_stream_close(sim *s, uint32_t number)
     int error = stacks_end_process(&s->stacks, st->process, st->last_ns, SIM_CLOSED_END, &ended);
     for (size_t i = 0; i < ended.count; i++)
         s->desc.sink(s->desc.context, ended.items[i].track, &ended.items[i].span, 1);
-    stacks_commit(&s->stacks);
+    if (stacks_commit(&s->stacks) != 0)
+        error = -ENOMEM;
     catalog_process_at(s->desc.catalog, st->process)->end_ns = st->last_ns;
     unlock(s);
     vec_free(&ended);
