@@ -45,15 +45,18 @@ typedef struct block_frame {
     uint32_t method; /* with BLOCK_OPEN_AT_START */
 } block_frame;
 
+/* A frame of the part's own while it is summarised. */
+typedef struct block_own {
+    uint32_t key, index; /* its event's */
+} block_own;
+
 typedef struct block_part {
     uint32_t fiber, thread; /* numbers of the stream; of no meaning when is_inherited */
     bool is_inherited;      /* runs where the block before left off */
     bool has_stack_events;
     uint32_t first_index, last_index; /* first event; last event before another part took over */
     VEC(block_op) ops;      /* on the unknown stack, in order */
-    VEC(uint32_t) keys;     /* frames left on top, lowest first… */
-    uint32_t *indices;      /* …and their events; owned, as large as keys.capacity */
-    size_t indices_capacity;
+    VEC(block_own) own;     /* [0]: the floor, no frame; from [1]: the frames left on top, lowest first */
     /* Set by the prefix step: */
     uint32_t track;
     uint32_t base_depth;     /* frames of the stack that are not in frames */

@@ -82,16 +82,17 @@ static bool take_frames(stacks_frames *f, block_part *p)
 
 static bool push_frames(stacks_frames *f, const block_work *w, const block_part *p)
 {
-    if (!vec_reserve(f, f->count + p->keys.count))
+    const block_own *own = p->own.items;
+    if (!vec_reserve(f, f->count + p->own.count))
         return false;
-    for (size_t i = 0; i < p->keys.count; i++) /* by now they lie further off than the second-level cache */
-        __builtin_prefetch(&w->events[p->indices[i]]);
-    for (size_t i = 0; i < p->keys.count; i++) {
-        ev e = w->events[p->indices[i]];
+    for (size_t i = 1; i < p->own.count; i++) /* by now they lie further off than the second-level cache */
+        __builtin_prefetch(&w->events[own[i].index]);
+    for (size_t i = 1; i < p->own.count; i++) {
+        ev e = w->events[own[i].index];
         uint32_t flag = ev_kind_of(e) == EV_FRAME ? BLOCK_OPEN_AT_START : 0;
         f->items[f->count++] = (block_frame){
-            .begin_ns = block_time(w, p->indices[i]),
-            .key = p->keys.items[i],
+            .begin_ns = block_time(w, own[i].index),
+            .key = own[i].key,
             .method = (e.number & ~BLOCK_OPEN_AT_START) | flag,
         };
     }
