@@ -39,6 +39,7 @@ module Rrtrace
     # blocks::        true: trace blocks too
     # c_calls::       false: leave out methods written in C
     # close_on_exit:: true: the window closes when the program ends
+    # stats::         true: without a window, a line at the end on stderr: what came in, waited, was dropped
     #
     # True when tracing began, false when it was on already. Raises Error.
     def start(**options)

@@ -33,7 +33,8 @@ module Rrtrace
       buffer: ["--buffer SIZE", "buffer between program and window [16M]"],
       memory: ["--memory SIZE", "what the window may keep in memory [1G]"],
       on_full: ["--on-full ACTION", "when the buffer is full: wait or drop events [wait]"],
-      close_on_exit: ["--close-on-exit", "the window closes when the command ends"]
+      close_on_exit: ["--close-on-exit", "the window closes when the command ends"],
+      stats: ["--stats", "without a window: say at the end what came in"]
     }.freeze
 
     # Returns the exit code, if the command was not run by exec.

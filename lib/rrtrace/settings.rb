@@ -17,7 +17,8 @@ module Rrtrace
       on_full: [:on_full, :wait],
       blocks: [:switch, false],
       c_calls: [:switch, true],
-      close_on_exit: [:switch, false]
+      close_on_exit: [:switch, false],
+      stats: [:switch, false]
     }.freeze
     # What a program in a session that is open needs to know; the rest went to the visualizer.
     FOR_PROGRAMS = %i[buffer on_full blocks c_calls].freeze
@@ -119,6 +120,7 @@ module Rrtrace
       arguments << "--shot=#{writable(:shot)}" if shot
       arguments << "--memory=#{memory}" if memory
       arguments << "--close-on-exit" if close_on_exit
+      arguments << "--stats" if stats
       arguments
     end
 

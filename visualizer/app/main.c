@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -107,6 +108,15 @@ static int take_shot(session *s, const options *o, const char *path)
 }
 #endif
 
+static void print_stats(const session_status *status)
+{
+    fprintf(stderr,
+            "rrtrace: %" PRIu64 " events of %u streams; programs waited %" PRIu64 " times; %" PRIu64 " events dropped; %" PRIu64
+            " spans, %" PRIu64 " of them in outline only; %zu of %zu MiB used\n",
+            status->event_count, status->stream_count, status->writer_waits, status->dropped, status->history.span_count,
+            status->history.evicted_count, status->history.used_bytes >> 20, status->history.budget_bytes >> 20);
+}
+
 /* No window: wait for the end, and take the picture whenever the last program that runs has ended. */
 static int run_headless(session *s, const options *o, const char *shot_path)
 {
@@ -120,6 +130,8 @@ static int run_headless(session *s, const options *o, const char *shot_path)
             continue;
         if (shot_path && status.open_streams == 0)
             result = take_shot(s, o, shot_path);
+        if (o->stats && status.open_streams == 0)
+            print_stats(&status);
         session_answer(s);
     }
     session_answer(s);

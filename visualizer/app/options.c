@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-enum { DETACH = 256, LISTEN_FD, SOCKET, WATCH_PID, NO_WINDOW, OUTPUT, SHOT, CLOSE_ON_EXIT, MEMORY, WINDOW_SIZE };
+enum { DETACH = 256, LISTEN_FD, SOCKET, WATCH_PID, NO_WINDOW, OUTPUT, SHOT, CLOSE_ON_EXIT, MEMORY, WINDOW_SIZE, STATS };
 
 static const struct option long_options[] = {
     {"detach", no_argument, NULL, DETACH},
@@ -19,6 +19,7 @@ static const struct option long_options[] = {
     {"close-on-exit", no_argument, NULL, CLOSE_ON_EXIT},
     {"memory", required_argument, NULL, MEMORY},
     {"window-size", required_argument, NULL, WINDOW_SIZE},
+    {"stats", no_argument, NULL, STATS},
     {"version", no_argument, NULL, 'v'},
     {"help", no_argument, NULL, 'h'},
     {NULL, 0, NULL, 0},
@@ -52,6 +53,7 @@ static bool take(options *o, int option, const char *value)
     case CLOSE_ON_EXIT: o->close_on_exit = true; break;
     case MEMORY: ok = number(value, 1 << 20, INT64_MAX / 2, &n); o->memory_bytes = (size_t)n; break;
     case WINDOW_SIZE: ok = size_of(value, &o->width, &o->height); break;
+    case STATS: o->stats = true; break;
     case 'v': o->version = true; break;
     case 'h': o->help = true; break;
     default: break;
@@ -95,6 +97,7 @@ void options_help(void)
          "  --window-size=WxH   pixels of the window or the picture (default 1280x720)\n"
          "  --close-on-exit     close the window when the program ends\n"
          "  --memory=BYTES      memory for the history of spans (default 1 GiB)\n"
+         "  --stats             without a window: say at the end what came in, what waited and what was dropped\n"
          "  -v, --version       version and what was built in\n"
          "  -h, --help          this text");
 }

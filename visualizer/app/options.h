@@ -21,6 +21,7 @@ typedef struct options {
     bool close_on_exit;    /* close the window when the program ends */
     size_t memory_bytes;   /* 0: OPTIONS_MEMORY_DEFAULT */
     uint32_t width, height; /* of the window or picture; 0: default */
+    bool stats;             /* without a window: say at the end what came in */
     bool version, help;
 } options;
 
