@@ -7,6 +7,7 @@
 #include "sim/stacks.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <string.h>
 
 /* Blocks worked on at once. More would use more scratch memory and make the picture wait longer; fewer would leave threads
@@ -27,7 +28,7 @@ struct sim {
     stacks stacks;
     block_work works[BATCH_BLOCKS];
     const sim_block *batch; /* borrowed during sim_run */
-    _Atomic int error;      /* first failure of a parallel step */
+    _Atomic int error;      /* a failure of a parallel step; relaxed: workers_run's end orders it before it is read */
 };
 
 int sim_new(sim **out, const sim_desc *desc)
@@ -80,7 +81,7 @@ static void summarise_one(void *context, size_t index, unsigned thread)
     (void)thread;
     int error = block_summarise(&s->works[index], s->batch[index].events, s->batch[index].event_count);
     if (error)
-        s->error = error;
+        atomic_store_explicit(&s->error, error, memory_order_relaxed);
 }
 
 static void emit_one(void *context, size_t index, unsigned thread)
@@ -89,7 +90,7 @@ static void emit_one(void *context, size_t index, unsigned thread)
     (void)thread;
     int error = block_emit(&s->works[index]);
     if (error)
-        s->error = error;
+        atomic_store_explicit(&s->error, error, memory_order_relaxed);
 }
 
 /* Serial: fold one block's summary into the running stacks, and give each of its parts the state that it starts from. */
@@ -129,12 +130,12 @@ static void give_out(sim *s, const block_work *w)
 static int run_batch(sim *s, const sim_block *blocks, size_t count)
 {
     s->batch = blocks;
-    s->error = 0;
+    atomic_store_explicit(&s->error, 0, memory_order_relaxed);
     workers_run(s->desc.workers, count, summarise_one, s);
-    if (s->error)
-        return s->error;
+    int error = atomic_load_explicit(&s->error, memory_order_relaxed);
+    if (error)
+        return error;
 
-    int error = 0;
     lock(s);
     for (size_t i = 0; i < count && !error; i++)
         error = fold(s, &s->streams.items[blocks[i].stream], &s->works[i]);
@@ -143,8 +144,9 @@ static int run_batch(sim *s, const sim_block *blocks, size_t count)
         return error;
 
     workers_run(s->desc.workers, count, emit_one, s);
-    if (s->error)
-        return s->error;
+    error = atomic_load_explicit(&s->error, memory_order_relaxed);
+    if (error)
+        return error;
 
     lock(s);
     for (size_t i = 0; i < count; i++)
