@@ -343,3 +343,47 @@ size_t stacks_open_frames(const stacks *s, uint32_t track, uint32_t first_depth,
     }
     return count;
 }
+
+/* ---- states ---------------------------------------------------------------------------------------------------- */
+
+_Static_assert(SIM_STATE_CLOSED == STACKS_CLOSED, "one word for 'nothing is open'");
+
+int stacks_save_frames(const stacks *s, uint32_t track, sim_state *out)
+{
+    if (track >= s->tracks.count)
+        return 0;
+    const stacks_frames *f = &s->tracks.items[track].frames;
+    if (!vec_reserve(&out->frames, out->frames.count + f->count))
+        return -ENOMEM;
+    for (size_t i = 0; i < f->count; i++) /* ev_depth_key is its own inverse */
+        out->frames.items[out->frames.count++] =
+            (sim_state_frame){f->items[i].begin_ns, ev_depth_key(f->items[i].key), f->items[i].method};
+    return 0;
+}
+
+int stacks_load_frames(stacks *s, uint32_t track, const sim_state_frame *frames, size_t count)
+{
+    stacks_track *t = track_at(s, track);
+    if (!t || !touch(s, track, t, t->frames.count) || !vec_reserve(&t->frames, t->frames.count + count))
+        return -ENOMEM;
+    for (size_t i = 0; i < count; i++)
+        t->frames.items[t->frames.count++] = (block_frame){frames[i].begin_ns, ev_depth_key(frames[i].position), frames[i].method};
+    return 0;
+}
+
+void stacks_save_state(const stacks *s, uint32_t track, uint32_t *state, uint64_t *since_ns)
+{
+    bool is_known = track < s->tracks.count;
+    *state = is_known ? s->tracks.items[track].state : STACKS_CLOSED;
+    *since_ns = is_known ? s->tracks.items[track].since_ns : 0;
+}
+
+int stacks_load_state(stacks *s, uint32_t track, uint32_t state, uint64_t since_ns)
+{
+    stacks_track *t = track_at(s, track);
+    if (!t)
+        return -ENOMEM;
+    t->state = state;
+    t->since_ns = since_ns;
+    return 0;
+}
