@@ -30,7 +30,7 @@ module Rrtrace
     # Starts tracing this process: joins the session that RRTRACE_SESSION names when it is alive, else opens one.
     # The options have the environment's RRTRACE_WINDOW, … as defaults:
     #
-    # output::        record into this file as well (not in this version yet)
+    # output::        record into this file as well
     # window::        false: no window
     # shot::          draw one picture into this PNG file at the end, without a window
     # buffer::        bytes of the ring buffer, as a number or "64M", "1GiB"; rounded up to a power of two

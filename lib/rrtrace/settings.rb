@@ -112,10 +112,8 @@ module Rrtrace
 
     # For Native.open_session. Raises Error when a file could not be written.
     def visualizer_arguments
-      # TODO: pass --output=#{writable(:output)} on, when the visualizer can record.
-      raise Error, "output: recording into a file is not in this version yet; shot draws a picture" if output
-
       arguments = []
+      arguments << "--output=#{writable(:output)}" if output
       arguments << "--no-window" unless window?
       arguments << "--shot=#{writable(:shot)}" if shot
       arguments << "--memory=#{memory}" if memory

@@ -109,6 +109,7 @@ TEST(a_session_keeps_every_span_while_programs_write_and_a_reader_looks)
     snprintf(path, sizeof path, "%s/session", folder);
     session *s;
     CHECK_EQ(session_start(&s, &(session_desc){.listen_fd = program_listen(path), .socket_path = path, .memory_bytes = (size_t)256 << 20}), 0);
+    CHECK_EQ(session_begin(s), 0);
     program programs[PROGRAMS];
     atomic_store(&still_running, PROGRAMS);
     for (uint32_t i = 0; i < PROGRAMS; i++) {

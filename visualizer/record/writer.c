@@ -733,24 +733,45 @@ static bool is_ours(int fd)
     return count <= 0 || (count == sizeof magic && memcmp(magic, CHUNK_FILE_MAGIC, sizeof magic) == 0);
 }
 
-static int open_file(record_writer *w, char *error, size_t error_bytes)
+/* A descriptor that may be written, or -errno and one line. Nothing in it is touched yet. */
+static int open_path(const char *path, char *error, size_t error_bytes)
 {
-    w->fd = open(w->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOCTTY, 0666);
-    if (w->fd < 0)
-        w->fd = open(w->path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY, 0666); /* a device or a pipe */
-    if (w->fd < 0) {
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOCTTY, 0666);
+    if (fd < 0)
+        fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY, 0666); /* a device or a pipe */
+    if (fd < 0) {
         int code = -errno;
-        snprintf(error, error_bytes, "%s: can't be written: %s", w->path, strerror(-code));
+        snprintf(error, error_bytes, "%s: can't be written: %s", path, strerror(-code));
         return code;
     }
     struct stat st;
-    if (fstat(w->fd, &st) != 0 || !S_ISREG(st.st_mode))
-        return 0;
-    if (flock(w->fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
-        return say(error, error_bytes, -EBUSY, w->path, "is being recorded into by another session; choose another name");
-    if (!is_ours(w->fd))
-        return say(error, error_bytes, -EEXIST, w->path, "exists and is no recording; remove it or choose another name");
-    if (ftruncate(w->fd, 0) != 0) {
+    int code = 0;
+    if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))
+        return fd;
+    if (flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+        code = say(error, error_bytes, -EBUSY, path, "is being recorded into by another session; choose another name");
+    else if (!is_ours(fd))
+        code = say(error, error_bytes, -EEXIST, path, "exists and is no recording; remove it or choose another name");
+    if (code)
+        close(fd);
+    return code ? code : fd;
+}
+
+int record_writer_check(const char *path, char *error, size_t error_bytes)
+{
+    int fd = open_path(path, error, error_bytes);
+    if (fd >= 0)
+        close(fd);
+    return fd < 0 ? fd : 0;
+}
+
+static int open_file(record_writer *w, char *error, size_t error_bytes)
+{
+    w->fd = open_path(w->path, error, error_bytes);
+    if (w->fd < 0)
+        return w->fd;
+    struct stat st;
+    if (fstat(w->fd, &st) == 0 && S_ISREG(st.st_mode) && ftruncate(w->fd, 0) != 0) {
         int code = -errno;
         snprintf(error, error_bytes, "%s: can't be emptied: %s", w->path, strerror(-code));
         return code;

@@ -38,6 +38,8 @@ typedef struct record_writer record_writer;
 /* Makes the file, or empties an older recording of that name; any other file is left alone (-EEXIST), and so is one that is
  * being recorded into (-EBUSY). 0 or -errno, and error is one clear line. */
 int record_writer_open(record_writer **out, const char *path, char *error, size_t error_bytes);
+/* Could it be opened just now? Makes the file if it is not there, and changes nothing that is. */
+int record_writer_check(const char *path, char *error, size_t error_bytes);
 
 /* stream: numbers of the caller, from 0, dense. begin_ns: CLOCK_MONOTONIC. These return 0, or the negative error that has
  * ended the recording; nobody need look. */
