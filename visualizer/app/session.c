@@ -4,6 +4,7 @@
 #include "base/vec.h"
 #include "base/workers.h"
 #include "intake/intake.h"
+#include "record/recall.h"
 #include "record/writer.h"
 #include "wire/clock.h"
 
@@ -35,6 +36,9 @@ struct session {
     catalog *catalog;
     history *history;
     sim *sim;
+    recall *recall;        /* NULL: not recorded */
+    bool holds_detail;     /* under the model lock: session_unlock lets the recalled history go */
+    uint64_t seen_generation; /* of session_look_at's caller */
     record_writer *writer; /* NULL: not recorded; set before the thread starts */
     const char *recording;
     pthread_t thread;
@@ -60,7 +64,14 @@ struct session {
 };
 
 void session_lock(session *s) { pthread_mutex_lock(&s->model); }
-void session_unlock(session *s) { pthread_mutex_unlock(&s->model); }
+void session_unlock(session *s)
+{
+    bool holds = s->holds_detail;
+    s->holds_detail = false;
+    pthread_mutex_unlock(&s->model);
+    if (holds)
+        recall_release(s->recall);
+}
 
 static void lock_model(void *context) { session_lock(context); }
 static void unlock_model(void *context) { session_unlock(context); }
@@ -216,6 +227,9 @@ static void *simulation_main(void *argument)
 
 /* ---- start and stop ------------------------------------------------------------------------------------------- */
 
+/* Of --memory, when there is a recording: what is read back from it gets an eighth, and needs it twice for a moment. */
+#define RECALL_PART 8u
+
 /* Half of the cores, so that the program keeps its own; at least one. */
 static unsigned worker_count(void)
 {
@@ -230,8 +244,6 @@ static int start_parts(session *s)
         error = workers_new(&s->workers, worker_count());
     if (!error)
         error = catalog_new(&s->catalog);
-    if (!error)
-        error = history_new(&s->history, s->desc.memory_bytes);
     sim_desc sim_settings = {
         .workers = s->workers,
         .catalog = s->catalog,
@@ -282,7 +294,20 @@ int session_record(session *s, const char *path, char *error, size_t error_bytes
 
 int session_begin(session *s)
 {
-    int error = -pthread_create(&s->thread, NULL, simulation_main, s);
+    size_t recall_bytes = s->writer ? s->desc.memory_bytes / RECALL_PART : 0;
+    int error = history_new(&s->history, s->desc.memory_bytes - 2 * recall_bytes);
+    if (error)
+        return error;
+    if (s->writer && recall_new(&s->recall, &(recall_desc){
+                                    .path = s->recording,
+                                    .budget_bytes = recall_bytes,
+                                    .catalog = s->catalog,
+                                    .lock = lock_model,
+                                    .unlock = unlock_model,
+                                    .context = s,
+                                }) != 0)
+        s->recall = NULL; /* what memory lets go stays an outline */
+    error = -pthread_create(&s->thread, NULL, simulation_main, s);
     s->has_thread = !error;
     return error;
 }
@@ -296,6 +321,7 @@ void session_stop(session *s)
     if (s->has_thread)
         pthread_join(s->thread, NULL);
     intake_stop(s->intake);
+    recall_delete(s->recall);
     record_writer_close(s->writer);
     sim_delete(s->sim);
     history_delete(s->history);
@@ -312,7 +338,30 @@ void session_stop(session *s)
 
 /* ---- reading -------------------------------------------------------------------------------------------------- */
 
-session_model session_model_of(session *s) { return (session_model){s->catalog, s->history, s->sim, s->last_event_ns}; }
+session_model session_model_of(session *s)
+{
+    session_model m = {.catalog = s->catalog, .history = s->history, .sim = s->sim, .last_event_ns = s->last_event_ns};
+    if (s->recall) {
+        m.detail = recall_hold(s->recall, &m.detail_begin_ns, &m.detail_end_ns);
+        s->holds_detail = true;
+    }
+    return m;
+}
+
+bool session_look_at(session *s, uint64_t begin_ns, uint64_t end_ns)
+{
+    if (!s->recall)
+        return false;
+    session_lock(s);
+    uint64_t evicted_end_ns = history_stats_of(s->history).evicted_end_ns;
+    session_unlock(s);
+    if (begin_ns < evicted_end_ns)
+        recall_want(s->recall, begin_ns, end_ns);
+    uint64_t generation = recall_generation(s->recall);
+    bool has_more = generation != s->seen_generation;
+    s->seen_generation = generation;
+    return has_more;
+}
 
 static double rate_of(session *s, uint64_t event_count)
 {

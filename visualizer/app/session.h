@@ -34,6 +34,8 @@ typedef struct session_desc {
 typedef struct session_model {
     const catalog *catalog;
     const history *history;
+    const history *detail; /* read back from the recording: whole in [detail_begin_ns, detail_end_ns); NULL: nothing */
+    uint64_t detail_begin_ns, detail_end_ns;
     const sim *sim;
     uint64_t last_event_ns; /* the newest event seen, 0: none yet */
 } session_model;
@@ -59,7 +61,10 @@ void session_stop(session *s);                              /* NULL is fine */
 
 void session_lock(session *s);
 void session_unlock(session *s);
-session_model session_model_of(session *s); /* with the lock held */
+session_model session_model_of(session *s); /* with the lock held, once each time; all of it is borrowed until session_unlock */
+/* This time is being looked at: what memory has let go of it is read back from the recording, if there is one. Without the
+ * lock. True: more of it has come since the last call, so that the picture is another. */
+bool session_look_at(session *s, uint64_t begin_ns, uint64_t end_ns);
 
 session_status session_status_of(session *s);
 

@@ -60,7 +60,7 @@ static int draw(session *s, gpu *g, view *v, uint32_t width, uint32_t height)
         uint32_t atlas_width, atlas_height;
         session_lock(s);
         session_model m = session_model_of(s);
-        view_model model = {m.catalog, m.history, m.sim, m.last_event_ns};
+        view_model model = {.catalog = m.catalog, .history = m.history, .sim = m.sim, .now_ns = m.last_event_ns};
         view_build(v, &model, &shown, width, height, 0.0, &frame);
         session_unlock(s);
         if (view_atlas(v, &pixels, &atlas_width, &atlas_height))

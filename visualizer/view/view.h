@@ -42,6 +42,8 @@ typedef struct view_desc {
 typedef struct view_model {
     const catalog *catalog;
     const history *history;
+    const history *detail; /* answers instead while all in sight lies in [detail_begin_ns, detail_end_ns); NULL: none */
+    uint64_t detail_begin_ns, detail_end_ns;
     const sim *sim;  /* NULL: no open frames */
     uint64_t now_ns; /* the picture's right end: CLOCK_MONOTONIC while a program runs, its last event's time afterwards */
 } view_model;
