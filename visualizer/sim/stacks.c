@@ -316,3 +316,57 @@ size_t stacks_open_frames(const stacks *s, uint32_t track, uint32_t first_depth,
             };
     return count;
 }
+
+/* ---- states ---------------------------------------------------------------------------------------------------- */
+
+_Static_assert(SIM_STATE_CLOSED == STACKS_CLOSED, "one word for 'nothing is open'");
+
+int stacks_save_frames(const stacks *s, uint32_t track, sim_state *out)
+{
+    const stack_node *n = track < s->tracks.count ? s->tracks.items[track].top : NULL;
+    size_t first = out->frames.count, count = n ? (size_t)n->depth + 1 : 0;
+    if (!vec_reserve(&out->frames, first + count))
+        return -ENOMEM;
+    out->frames.count = first + count;
+    for (; n; n = n->parent) /* ev_depth_key is its own inverse */
+        out->frames.items[first + n->depth] = (sim_state_frame){n->begin_ns, ev_depth_key(n->key), n->method};
+    return 0;
+}
+
+int stacks_load_frames(stacks *s, uint32_t track, const sim_state_frame *frames, size_t count)
+{
+    stacks_track *t = track_at(s, track);
+    if (!t)
+        return -ENOMEM;
+    for (size_t i = 0; i < count; i++) {
+        stack_node *n = node_take(s);
+        if (!n)
+            return -ENOMEM;
+        *n = (stack_node){
+            .parent = t->top,
+            .begin_ns = frames[i].begin_ns,
+            .key = ev_depth_key(frames[i].position),
+            .method = frames[i].method,
+            .depth = t->top ? t->top->depth + 1 : 0,
+        };
+        t->top = n;
+    }
+    return 0;
+}
+
+void stacks_save_state(const stacks *s, uint32_t track, uint32_t *state, uint64_t *since_ns)
+{
+    bool is_known = track < s->tracks.count;
+    *state = is_known ? s->tracks.items[track].state : STACKS_CLOSED;
+    *since_ns = is_known ? s->tracks.items[track].since_ns : 0;
+}
+
+int stacks_load_state(stacks *s, uint32_t track, uint32_t state, uint64_t since_ns)
+{
+    stacks_track *t = track_at(s, track);
+    if (!t)
+        return -ENOMEM;
+    t->state = state;
+    t->since_ns = since_ns;
+    return 0;
+}

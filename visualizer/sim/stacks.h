@@ -9,6 +9,7 @@
 #define RRTRACE_SIM_STACKS_H
 
 #include "sim/block.h"
+#include "sim/state.h"
 
 /* Where a stream's events run. */
 typedef struct stacks_place {
@@ -50,5 +51,12 @@ void stacks_commit(stacks *s);
 
 size_t stacks_open_frames(const stacks *s, uint32_t track, uint32_t first_depth, sim_span *out, size_t max);
 uint32_t stacks_open_depth(const stacks *s, uint32_t track);
+
+/* sim/state.h: what is open on a track is appended to frames, lowest first; and put back on a track that has nothing open. */
+int stacks_save_frames(const stacks *s, uint32_t track, sim_state *out); /* 0 or -ENOMEM */
+int stacks_load_frames(stacks *s, uint32_t track, const sim_state_frame *frames, size_t count);
+/* Of GVL and GC tracks. */
+void stacks_save_state(const stacks *s, uint32_t track, uint32_t *state, uint64_t *since_ns);
+int stacks_load_state(stacks *s, uint32_t track, uint32_t state, uint64_t since_ns); /* 0 or -ENOMEM */
 
 #endif
