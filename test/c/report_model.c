@@ -16,12 +16,14 @@ static report *new_report(const report_desc *desc)
     return r;
 }
 
+static void look_at_name(void *r, ev head, const void *payload) { CHECK_EQ(report_look_at_name(r, 0, head, payload), 0); }
+
 /* A report of one stream that ended. */
 static report *report_of(const made *s, const report_desc *desc)
 {
     report *r = new_report(desc);
     if (report_needs_names(r))
-        CHECK_EQ(report_look_for_names(r, 0, s->events.items, s->events.count), 0);
+        made_each_definition(s, look_at_name, r);
     CHECK_EQ(report_stream_open(r, 100), 0);
     CHECK_EQ(report_run(r, 0, s->events.items, s->events.count), 0);
     CHECK_EQ(report_stream_close(r, 0, true), 0);

@@ -73,4 +73,14 @@ static inline void made_frame(made *s, uint64_t ns, uint32_t depth, uint32_t met
 static inline void made_return(made *s, uint64_t ns, uint32_t depth) { made_event(s, EV_RETURN, ns, 0, made_place(depth)); }
 static inline void made_cut(made *s, uint64_t ns, uint32_t depth) { made_event(s, EV_CUT, ns, 0, made_place(depth)); }
 
+static inline void made_each_definition(const made *s, void (*take)(void *context, ev head, const void *payload), void *context)
+{
+    for (size_t i = 0; i < s->events.count; i++) {
+        if (ev_kind_of(s->events.items[i]) != EV_DEFINE)
+            continue;
+        take(context, s->events.items[i], &s->events.items[i + 1]);
+        i += ev_define_slots(s->events.items[i].place);
+    }
+}
+
 #endif

@@ -71,13 +71,13 @@ static int begin_pass(jsonl *j)
     return walk_new(&j->walk, j->catalog, &(walk_listener){.opened = opened, .closed = closed, .defined = defined, .context = j});
 }
 
-int jsonl_new(jsonl **out, pen *to)
+int jsonl_new(jsonl **out, pen *to, uint64_t origin_ns)
 {
     jsonl *j = *out = mem_zalloc(1, sizeof *j);
     if (!j)
         return -ENOMEM;
     j->pen = to;
-    j->origin_ns = UINT64_MAX;
+    j->origin_ns = origin_ns;
     int error = begin_pass(j);
     if (error) {
         jsonl_delete(j);
@@ -291,9 +291,6 @@ int jsonl_stream_close(jsonl *j, uint32_t stream, bool has_ended)
 {
     int error = walk_stream_close(j->walk, stream, has_ended ? SIM_CLOSED_END : SIM_OPEN);
     stream_state *st = &j->streams.items[stream];
-    uint64_t begin_ns = walk_stream_info_of(j->walk, stream).begin_ns;
-    if (begin_ns && begin_ns < j->origin_ns)
-        j->origin_ns = begin_ns;
     while (j->writes && st->ring && st->written_count < st->start_count && !error)
         error = write_first(j, stream, st);
     mem_free(st->ring);

@@ -8,7 +8,7 @@
  *             "duration_ns":… or null if it never returned, "closed_by":"return"|"unwound"|"end"|null}
  *
  *          and "open_at_start":true behind it on frames that were open before tracing began. depth counts the frames below
- *          on its own fiber's stack. start_ns counts from the recording's first event. closed_by: "end" when the program
+ *          on its own fiber's stack. start_ns counts from the recording's begin. closed_by: "end" when the program
  *          ended with the call open, null when the recording did; duration_ns is null in both. Bytes of names: base/pen.h.
  * Use:     jsonl_new; all streams: jsonl_stream_open, jsonl_run, jsonl_stream_close; jsonl_second_pass; the same streams
  *          with the same events again; jsonl_delete. Lines go to the pen; its own error tells of trouble with it.
@@ -31,7 +31,7 @@
 
 typedef struct jsonl jsonl;
 
-int jsonl_new(jsonl **out, pen *to); /* to: borrowed. 0 or -ENOMEM */
+int jsonl_new(jsonl **out, pen *to, uint64_t origin_ns); /* to: borrowed; start_ns count from origin_ns. 0 or -ENOMEM */
 void jsonl_delete(jsonl *j);         /* NULL is fine */
 
 uint32_t jsonl_stream_open(jsonl *j, uint32_t pid); /* JSONL_STREAM_NONE: memory is out */

@@ -399,27 +399,20 @@ static void gc(void *context, uint32_t process, uint64_t begin_ns, uint64_t end_
 
 bool report_needs_names(const report *r) { return r->desc.thread && !r->thread_number; }
 
-int report_look_for_names(report *r, uint32_t stream, const ev *events, size_t event_count)
+int report_look_at_name(report *r, uint32_t stream, ev head, const void *payload)
 {
-    for (size_t i = 0; i < event_count; i++) {
-        if (ev_kind_of(events[i]) != EV_DEFINE)
-            continue;
-        uint32_t slots = ev_define_slots(events[i].place);
-        ev_thread_def def;
-        if (ev_define_what(events[i]) == EV_DEFINE_THREAD && slots < event_count - i && events[i].place >= sizeof def) {
-            char name[256]; /* of a longer one the beginning */
-            memcpy(&def, &events[i + 1], sizeof def);
-            size_t rest = events[i].place - sizeof def, bytes = def.name_bytes < rest ? def.name_bytes : rest;
-            bytes = bytes < sizeof name - 1 ? bytes : sizeof name - 1;
-            memcpy(name, (const char *)&events[i + 1] + sizeof def, bytes);
-            name[bytes] = '\0';
-            if (bytes > 0 && pattern_matches(&r->thread, name, bytes) &&
-                map_put(&r->named, (uint64_t)stream << 32 | ev_define_of(events[i]), 1) != 0)
-                return -ENOMEM;
-        }
-        i += slots;
-    }
-    return 0;
+    ev_thread_def def;
+    if (ev_define_what(head) != EV_DEFINE_THREAD || head.place < sizeof def)
+        return 0;
+    memcpy(&def, payload, sizeof def);
+    size_t rest = head.place - sizeof def, bytes = def.name_bytes < rest ? def.name_bytes : rest;
+    char name[256]; /* of a longer one the beginning */
+    bytes = bytes < sizeof name - 1 ? bytes : sizeof name - 1;
+    memcpy(name, (const char *)payload + sizeof def, bytes);
+    name[bytes] = '\0';
+    if (bytes == 0 || !pattern_matches(&r->thread, name, bytes))
+        return 0;
+    return map_put(&r->named, (uint64_t)stream << 32 | ev_define_of(head), 1);
 }
 
 uint32_t report_stream_open(report *r, uint32_t pid)
@@ -531,6 +524,7 @@ static int keep_shown(report *r)
 int report_finish(report *r)
 {
     merge_streams(r);
+    r->begin_ns = r->desc.origin_ns ? r->desc.origin_ns : r->begin_ns;
     int error = keep_shown(r);
     if (error)
         return error;

@@ -5,7 +5,7 @@
  *            total  a call's time; of calls of one method within each other on one stack the outermost only
  *            arc    the same two for the calls of a method from one caller; of a recursive arc the outermost only
  *          A method is what users see as one: name, kind, path and line, over all processes.
- * Use:     report_new; report_look_for_names, if report_needs_names, over all streams; report_stream_open, report_run,
+ * Use:     report_new; if report_needs_names, report_look_at_name for all definitions; report_stream_open, report_run,
  *          report_stream_close; report_finish; then read report_model_of; report_delete.
  * Memory:  owns all; some 100 bytes a method, an arc and a thread, and the open stacks. Nothing grows with the calls.
  * Threads: one at a time.
@@ -34,6 +34,7 @@
 typedef struct report report;
 
 typedef struct report_desc {
+    uint64_t origin_ns;      /* when the recording begins; 0: with the first event */
     uint64_t from_ns, to_ns; /* measure [from_ns, to_ns) only; to_ns 0: no end */
     uint32_t pid;            /* this process alone; 0: all */
     const char *thread;      /* threads with this number, else with this in a name they had; NULL: all. Borrowed, as method */
@@ -84,8 +85,8 @@ typedef struct report_model {
     const report_process *processes;  /* those shown, in order of appearance */
     const report_long_call *longest;  /* longest first */
     size_t method_count, arc_count, thread_count, process_count, longest_count;
-    uint64_t begin_ns, end_ns; /* what was measured: the recording's first and last event, and the filter */
-    uint64_t origin_ns;        /* the recording's first event */
+    uint64_t begin_ns, end_ns; /* what was measured: from the origin to the last event, inside the filter */
+    uint64_t origin_ns;        /* when the recording begins */
     uint64_t event_count, dropped;
 } report_model;
 
@@ -93,10 +94,10 @@ typedef struct report_model {
 int report_new(report **out, const report_desc *desc, char *error, size_t error_bytes);
 void report_delete(report *r); /* NULL is fine */
 
-/* A thread may get its name late: when they are chosen by name, look through all streams before the first is opened.
- * Streams are numbered in the order in which they will be opened. */
+/* A thread may get its name late: when they are chosen by name, look at all definitions before the first stream is opened.
+ * Streams are numbered in the order in which they will be opened. payload: head.place bytes. */
 bool report_needs_names(const report *r);
-int report_look_for_names(report *r, uint32_t stream, const ev *events, size_t event_count); /* 0 or -ENOMEM */
+int report_look_at_name(report *r, uint32_t stream, ev head, const void *payload); /* 0 or -ENOMEM */
 
 uint32_t report_stream_open(report *r, uint32_t pid); /* REPORT_NONE: memory is out */
 int report_run(report *r, uint32_t stream, const ev *events, size_t event_count); /* 0 or -ENOMEM */
