@@ -188,6 +188,7 @@ TEST(of_a_recursive_arc_the_outermost_call_alone_counts_for_total)
     check_arc(&m, "Object#fib", "Object#fib", 3, 60, 60); /* 20 … 80 */
     check_arc(&m, "", "Object#fib", 1, 80, 20);
     check_method(&m, "Object#fib", 4, 80, 80, 20, 80);
+    CHECK_EQ(report_mean_ns(&m.methods[0]), 50); /* of 20, 40, 60 and 80 */
     report_delete(r);
     vec_free(&s.events);
 }

@@ -15,7 +15,7 @@ const char *report_kind_name(uint32_t kind)
 
 double report_mean_ns(const report_method *method)
 {
-    return method->activations ? (double)method->total_ns / (double)method->activations : 0;
+    return method->activations ? (double)method->sum_ns / (double)method->activations : 0;
 }
 
 static double key_of(const report_method *m, report_sort sort)

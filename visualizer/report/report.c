@@ -338,6 +338,7 @@ static void count(report_method *m, report_arc *arc, const walk_frame *frame, ui
 {
     uint64_t self_ns = duration_ns > frame->below_ns ? duration_ns - frame->below_ns : 0;
     m->activations++;
+    m->sum_ns += duration_ns;
     m->calls += is_call;
     m->self_ns += self_ns;
     m->total_ns += frame->mark[METHOD] & IS_RECURSIVE ? 0 : duration_ns;

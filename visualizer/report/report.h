@@ -47,6 +47,7 @@ typedef struct report_method {
     bool is_shown;            /* the method filter */
     uint64_t calls, activations; /* activations: calls, and frames open at the start */
     uint64_t total_ns, self_ns, min_ns, max_ns;
+    uint64_t sum_ns; /* of all activations, those within each other too: what a mean is made of */
 } report_method;
 
 typedef struct report_arc {

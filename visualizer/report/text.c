@@ -13,6 +13,7 @@
 #define TIME_COLUMNS 8u
 #define CALLS_COLUMNS 11u
 #define PERCENT_COLUMNS 6u
+#define PATH_COLUMNS_MIN 8u /* less of a path says nothing */
 
 typedef struct text_view {
     const report_model *m;
@@ -73,29 +74,25 @@ static void put_percent(const text_view *v, uint64_t part, uint64_t whole)
     cells_right(v->o, text, PERCENT_COLUMNS);
 }
 
-/* A name, and where it was defined when there is room for that besides. */
+static unsigned put_name(const text_view *v, uint32_t index, unsigned width)
+{
+    if (index == REPORT_NONE)
+        return cells_head(v->o, "(nothing below)", 15, width);
+    return cells_name(v->o, v->m->methods[index].is->name, v->m->methods[index].is->name_bytes, width);
+}
+
+/* A name, and where it was defined when that fits besides. */
 static void put_method(const text_view *v, uint32_t index, unsigned width)
 {
-    if (index == REPORT_NONE) {
-        pen_text(v->o, "(nothing below)");
-        return;
-    }
     const catalog_method *is = v->m->methods[index].is;
+    unsigned left = width - put_name(v, index, width);
     char line[CELLS_BYTES];
-    unsigned line_columns = (unsigned)snprintf(line, sizeof line, ":%u", is->line), place_columns = 0;
-    if (is->path_bytes > 0 && width >= 40) {
-        unsigned name_columns = cells_width(is->name, is->name_bytes), least = width / 3;
-        unsigned left = name_columns + 2 < width ? width - name_columns - 2 : 0;
-        place_columns = left > least ? left : least;
-    }
-    if (place_columns < line_columns + 8) /* no more than a few letters of the path */
-        place_columns = 0;
-    unsigned used = cells_name(v->o, is->name, is->name_bytes, place_columns ? width - place_columns - 2 : width);
-    if (place_columns == 0)
+    unsigned line_columns = (unsigned)snprintf(line, sizeof line, ":%u", is->line);
+    if (is->path_bytes == 0 || left < 2 + PATH_COLUMNS_MIN + line_columns)
         return;
     style(v, DIM);
     pen_text(v->o, "  ");
-    cells_tail(v->o, is->path, is->path_bytes, width - used - 2 - line_columns);
+    cells_tail(v->o, is->path, is->path_bytes, left - 2 - line_columns);
     pen_text(v->o, line);
     style(v, PLAIN);
 }
@@ -182,7 +179,7 @@ static void write_arc(const text_view *v, const report_arc *arc, bool is_caller)
     pen_text(v->o, " ");
     put_count(v, arc->calls, CALLS_COLUMNS);
     pen_text(v->o, is_caller ? "   from " : "     to ");
-    put_method(v, is_caller ? arc->caller : arc->callee, rest_of(v, 2 * (TIME_COLUMNS + 1) + CALLS_COLUMNS + 8));
+    put_name(v, is_caller ? arc->caller : arc->callee, rest_of(v, 2 * (TIME_COLUMNS + 1) + CALLS_COLUMNS + 8));
     pen_text(v->o, "\n");
 }
 

@@ -17,7 +17,7 @@ typedef enum report_sort {
     REPORT_BY_SELF = 0,
     REPORT_BY_TOTAL,
     REPORT_BY_CALLS,
-    REPORT_BY_MEAN, /* total of all activations by their number */
+    REPORT_BY_MEAN, /* time of a call */
     REPORT_BY_MAX,
     REPORT_BY_NAME,
 } report_sort;
