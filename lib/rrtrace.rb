@@ -30,7 +30,7 @@ module Rrtrace
     # Starts tracing this process: joins the session that RRTRACE_SESSION names when it is alive, else opens one.
     # The options have the environment's RRTRACE_WINDOW, … as defaults:
     #
-    # output::        record into this file as well (not in this version yet)
+    # output::        record into this file as well
     # window::        false: no window
     # shot::          draw one picture into this PNG file at the end, without a window
     # buffer::        bytes of the ring buffer, as a number or "64M", "1GiB"; rounded up to a power of two
@@ -39,6 +39,7 @@ module Rrtrace
     # blocks::        true: trace blocks too
     # c_calls::       false: leave out methods written in C
     # close_on_exit:: true: the window closes when the program ends
+    # stats::         true: without a window, a line at the end on stderr: what came in, waited, was dropped
     #
     # True when tracing began, false when it was on already. Raises Error.
     def start(**options)

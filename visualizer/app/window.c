@@ -220,6 +220,8 @@ static int draw_frame(window *w, session *s, const session_status *status, bool 
         .event_count = status->event_count,
         .dropped = status->dropped,
         .span_count = status->history.span_count,
+        .evicted_count = status->history.evicted_count,
+        .writer_waits = status->writer_waits,
         .memory_bytes = status->history.used_bytes,
         .memory_budget = status->history.budget_bytes,
         .device = gpu_device_name(w->gpu),

@@ -72,6 +72,7 @@ struct record_writer {
     columns_coder *coder;
     columns_bytes out, definitions, columns; /* the chunk being made */
     uint64_t offset;                /* where it goes */
+    uint64_t settled_offset;        /* where the index stands that the file ends with now; 0: it ends with no index */
     VEC(chunk_entry) index;
 };
 
@@ -293,8 +294,27 @@ static int write_small(record_writer *w, const job *j)
     return error ? fail_now(w, error, "") : end_chunk(w, &head);
 }
 
+/* The index that the file ended with makes room for what comes now. */
+static int unsettle(record_writer *w)
+{
+    if (w->settled_offset == 0)
+        return 0;
+    if (ftruncate(w->fd, (off_t)w->settled_offset) != 0 || lseek(w->fd, (off_t)w->settled_offset, SEEK_SET) < 0)
+        return fail_now(w, -errno, "can't be written");
+    w->offset = w->settled_offset;
+    w->settled_offset = 0;
+    return 0;
+}
+
+static int write_index(record_writer *w);
+
 static int write_job(record_writer *w, const job *j)
 {
+    if (j->kind == CHUNK_INDEX)
+        return write_index(w);
+    int error = unsettle(w);
+    if (error)
+        return error;
     return j->kind == CHUNK_EVENTS ? write_events(w, j) : write_small(w, j);
 }
 
@@ -337,6 +357,8 @@ static int build_index(record_writer *w, chunk_head *head)
 /* Also tried after a failure: on a full disk there may be room for it, where the last chunk was cut off. */
 static int write_index(record_writer *w)
 {
+    if (w->settled_offset != 0)
+        return 0; /* nothing has come since */
     chunk_head head = begin_chunk(w, CHUNK_INDEX, 0);
     head.flags = w->error ? CHUNK_CUT_SHORT : 0;
     int error = build_index(w, &head);
@@ -350,7 +372,11 @@ static int write_index(record_writer *w)
     memcpy(w->out.items + w->out.count, &trailer, sizeof trailer);
     head.crc = chunk_head_crc(&head);
     memcpy(w->out.items, &head, sizeof head);
-    return append(w, w->out.items, w->out.count + sizeof trailer);
+    uint64_t offset = w->offset;
+    error = append(w, w->out.items, w->out.count + sizeof trailer);
+    if (!error)
+        w->settled_offset = offset;
+    return error;
 }
 
 /* ---- buffers and the queue: mutex held ------------------------------------------------------------------------- */
@@ -659,14 +685,34 @@ int record_writer_state(record_writer *w, uint32_t number, const sim_state *stat
     return error;
 }
 
+/* Mutex held. */
+static int wait_until_idle(record_writer *w)
+{
+    while (!w->error && (w->first || w->is_busy))
+        pthread_cond_wait(&w->room, &w->mutex);
+    return w->error;
+}
+
 int record_writer_flush(record_writer *w)
 {
     pthread_mutex_lock(&w->mutex);
     if (!w->error)
         queue_old(w, 0);
-    while (!w->error && (w->first || w->is_busy))
-        pthread_cond_wait(&w->room, &w->mutex);
-    int error = w->error;
+    int error = wait_until_idle(w);
+    pthread_mutex_unlock(&w->mutex);
+    return error;
+}
+
+int record_writer_settle(record_writer *w)
+{
+    pthread_mutex_lock(&w->mutex);
+    if (!w->error) {
+        queue_old(w, 0);
+        job *j = job_new(w, CHUNK_INDEX, NULL);
+        if (j)
+            queue(w, j);
+    }
+    int error = wait_until_idle(w); /* so nobody adds a stream while the index lists them */
     pthread_mutex_unlock(&w->mutex);
     return error;
 }
@@ -687,24 +733,45 @@ static bool is_ours(int fd)
     return count <= 0 || (count == sizeof magic && memcmp(magic, CHUNK_FILE_MAGIC, sizeof magic) == 0);
 }
 
-static int open_file(record_writer *w, char *error, size_t error_bytes)
+/* A descriptor that may be written, or -errno and one line. Nothing in it is touched yet. */
+static int open_path(const char *path, char *error, size_t error_bytes)
 {
-    w->fd = open(w->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOCTTY, 0666);
-    if (w->fd < 0)
-        w->fd = open(w->path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY, 0666); /* a device or a pipe */
-    if (w->fd < 0) {
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOCTTY, 0666);
+    if (fd < 0)
+        fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY, 0666); /* a device or a pipe */
+    if (fd < 0) {
         int code = -errno;
-        snprintf(error, error_bytes, "%s: can't be written: %s", w->path, strerror(-code));
+        snprintf(error, error_bytes, "%s: can't be written: %s", path, strerror(-code));
         return code;
     }
     struct stat st;
-    if (fstat(w->fd, &st) != 0 || !S_ISREG(st.st_mode))
-        return 0;
-    if (flock(w->fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
-        return say(error, error_bytes, -EBUSY, w->path, "is being recorded into by another session; choose another name");
-    if (!is_ours(w->fd))
-        return say(error, error_bytes, -EEXIST, w->path, "exists and is no recording; remove it or choose another name");
-    if (ftruncate(w->fd, 0) != 0) {
+    int code = 0;
+    if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))
+        return fd;
+    if (flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+        code = say(error, error_bytes, -EBUSY, path, "is being recorded into by another session; choose another name");
+    else if (!is_ours(fd))
+        code = say(error, error_bytes, -EEXIST, path, "exists and is no recording; remove it or choose another name");
+    if (code)
+        close(fd);
+    return code ? code : fd;
+}
+
+int record_writer_check(const char *path, char *error, size_t error_bytes)
+{
+    int fd = open_path(path, error, error_bytes);
+    if (fd >= 0)
+        close(fd);
+    return fd < 0 ? fd : 0;
+}
+
+static int open_file(record_writer *w, char *error, size_t error_bytes)
+{
+    w->fd = open_path(w->path, error, error_bytes);
+    if (w->fd < 0)
+        return w->fd;
+    struct stat st;
+    if (fstat(w->fd, &st) == 0 && S_ISREG(st.st_mode) && ftruncate(w->fd, 0) != 0) {
         int code = -errno;
         snprintf(error, error_bytes, "%s: can't be emptied: %s", w->path, strerror(-code));
         return code;

@@ -50,6 +50,8 @@ typedef struct view_model {
 typedef struct view_status {
     double events_per_s, frames_per_s;
     uint64_t backlog_events, event_count, dropped, span_count;
+    uint64_t evicted_count; /* spans whose detail memory has let go */
+    uint64_t writer_waits;  /* times a program found its ring full */
     uint64_t memory_bytes, memory_budget;
     const char *device; /* NULL: not shown */
     const char *note;   /* one line about what the user should know, NULL: nothing */
