@@ -1,4 +1,4 @@
-/* test/c/report_stream.h - writes event streams by hand, one word an event. Ticks are ns: no clock is defined.
+/* test/c/report_stream.h - writes event streams by hand, one word an event. Ticks are ns unless made_clock says otherwise.
  * Use: made s = {0}; made_process(&s, …); made_method(&s, 1, …); made_call(&s, 10, 1, 1); … vec_free(&s.events);
  *      depth counts from 1; a Ruby method's frame lies at its depth.
  */
@@ -63,6 +63,12 @@ static inline void made_process(made *s, uint32_t pid, uint32_t ppid, uint32_t r
     memcpy(payload, &def, sizeof def);
     memcpy(payload + sizeof def, command, def.argv_bytes);
     made_define(s, 1, EV_DEFINE_PROCESS, 0, payload, sizeof def + def.argv_bytes);
+}
+
+static inline void made_clock(made *s, uint64_t ticks, uint64_t ns)
+{
+    ev_clock_def def = {.ticks = ticks, .monotonic_ns = ns, .realtime_ns = ns, .source = 1};
+    made_define(s, ticks, EV_DEFINE_CLOCK, 0, &def, sizeof def);
 }
 
 static inline uint32_t made_place(uint32_t depth) { return 0x7f000000u - depth * 64u; }
