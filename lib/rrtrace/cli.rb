@@ -17,8 +17,8 @@ module Rrtrace
     # Word => [what it takes, what it does, who does it]. A command of the same name: rrtrace -- view
     SUBCOMMANDS = {
       "view" => ["FILE", "open a recording in the window", :later],
-      "report" => ["FILE", "tables of methods, threads, GC", :later],
-      "export" => ["FILE -f FORMAT", "convert for other tools", :later],
+      "report" => ["[FILE]", "tables of methods, threads, GC", :visualizer],
+      "export" => ["[FILE] -f FORMAT", "convert for other tools", :visualizer],
       "shot" => ["FILE -o PNG", "draw one picture of a recording", :later],
       "doctor" => ["", "what works here, and what to do about it", :here]
     }.freeze

@@ -1,4 +1,5 @@
 /* app/main.c - the visualizer's process: options, the session, and then a window or the wait for the end. */
+#include "app/command.h"
 #include "app/options.h"
 #include "app/session.h"
 #include "record/writer.h"
@@ -221,8 +222,17 @@ static int run(session *s, options *o)
     return begin(s, o->output_path) ? 1 : run_headless(s, o);
 }
 
+/* Commands that read a recording need no session. */
+static int run_command(int argc, char **argv)
+{
+    signal(SIGPIPE, SIG_DFL); /* in a pipe they end as other tools do, even when whoever started us ignored it */
+    return strcmp(argv[0], "report") == 0 ? command_report(argc, argv) : command_export(argc, argv);
+}
+
 int main(int argc, char **argv)
 {
+    if (argc > 1 && (strcmp(argv[1], "report") == 0 || strcmp(argv[1], "export") == 0))
+        return run_command(argc - 1, argv + 1);
     options o;
     int status = options_parse(&o, argc, argv);
     if (status)

@@ -222,13 +222,13 @@ static int end_chunk(record_writer *w, chunk_head *head)
 
 /* ---- chunks: the thread alone ---------------------------------------------------------------------------------- */
 
-/* The clock's line as the simulation will have it after these events. *first: the line of the first of them, which is not
- * known before the second calibration of a stream. */
-static void follow_clock(stream *st, const buffer *b, uint32_t *define_count, timebase_line *first)
+/* The clock's line as the simulation will have it after these events. Returns the line of the first of them: a stream's
+ * first two pairs give one, and later pairs begin new ones, which say nothing of what came before. */
+static timebase_line follow_clock(stream *st, const buffer *b, uint32_t *define_count)
 {
     uint64_t last_ticks = st->last_ticks;
+    timebase_line first = st->clock.line;
     bool is_known = st->clock.pair_count >= 2;
-    *first = st->clock.line;
     for (uint32_t i = 0; i < b->count; i++) {
         ev e = b->events[i];
         uint64_t before = last_ticks;
@@ -239,19 +239,19 @@ static void follow_clock(stream *st, const buffer *b, uint32_t *define_count, ti
         if (ev_define_what(e) == EV_DEFINE_CLOCK && e.place >= sizeof pair && b->count - i > sizeof pair / sizeof e) {
             memcpy(&pair, b->events + i + 1, sizeof pair);
             timebase_calibrate(&st->clock, &pair, before);
-            *first = is_known ? *first : st->clock.line;
-            is_known = is_known || st->clock.pair_count >= 2;
+            first = is_known ? first : st->clock.line;
+            is_known |= st->clock.pair_count >= 2;
         }
         ++*define_count;
         i += ev_define_slots(e.place);
     }
     st->last_ticks = last_ticks;
+    return first;
 }
 
 static void set_times(stream *st, const buffer *b, chunk_head *head)
 {
-    timebase_line first;
-    follow_clock(st, b, &head->define_count, &first);
+    timebase_line first = follow_clock(st, b, &head->define_count);
     head->begin_ns = timebase_ns(&first, ev_ticks_of(b->events[0]));
     head->end_ns = timebase_ns(&st->clock.line, st->last_ticks);
     if (head->end_ns < head->begin_ns)
