@@ -19,7 +19,7 @@ module Rrtrace
       "view" => ["FILE", "open a recording in the window", :later],
       "report" => ["[FILE]", "tables of methods, threads, GC", :visualizer],
       "export" => ["[FILE] -f FORMAT", "convert for other tools", :visualizer],
-      "shot" => ["FILE -o PNG", "draw one picture of a recording", :later],
+      "shot" => ["FILE -o PNG", "draw one picture of a recording", :visualizer],
       "doctor" => ["", "what works here, and what to do about it", :here]
     }.freeze
 

@@ -86,6 +86,24 @@ int command_bad_option(const char *command, char **argv, const struct option *op
                             nearest ? "; did you mean --" : "", nearest ? nearest : "", nearest ? "?" : "", command);
 }
 
+bool command_time(const char *text, uint64_t *ns)
+{
+    static const struct { const char *name; double ns; } units[] = {
+        {"", 1e9}, {"s", 1e9}, {"ms", 1e6}, {"us", 1e3}, {"\xC2\xB5s", 1e3}, {"ns", 1}, {"min", 60e9},
+    };
+    char *end;
+    double value = strtod(text, &end);
+    if (!((text[0] >= '0' && text[0] <= '9') || text[0] == '.') || end == text || !(value >= 0))
+        return false;
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
+        if (strcmp(end, units[i].name) == 0 && value * units[i].ns < 1e18) {
+            *ns = (uint64_t)(value * units[i].ns + 0.5);
+            return true;
+        }
+    }
+    return false;
+}
+
 /* ---- files ------------------------------------------------------------------------------------------------------- */
 
 static bool find_newest(char *path, size_t path_bytes)

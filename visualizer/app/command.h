@@ -1,4 +1,4 @@
-/* app/command.h - the commands that read a recording: rrtrace-visualizer report and export.
+/* app/command.h - the commands that read a recording: rrtrace-visualizer report, export and shot.
  * For:     main.c; the rrtrace command hands `rrtrace report …` on as it is.
  * Idea:    each has its options, its help and its output; what they share is below: a file read chunk by chunk into streams,
  *          an output file, words that were nearly right.
@@ -21,6 +21,9 @@ enum { COMMAND_DONE = 0, COMMAND_FAILED = 1, COMMAND_MISUSED = 2 };
 /* argv[0] is the command's own word. They return the exit code. */
 int command_report(int argc, char **argv);
 int command_export(int argc, char **argv);
+#ifdef RRTRACE_WINDOW
+int command_shot(int argc, char **argv); /* in window_shot_command.c */
+#endif
 
 /* "rrtrace: …" on stderr; returns code. */
 __attribute__((format(printf, 2, 3))) int command_complain(int code, const char *format, ...);
@@ -29,6 +32,9 @@ const char *command_nearest(const char *word, const char *const *words);
 /* Something getopt_long has refused ('?', ':'): says so with what was probably meant. COMMAND_MISUSED. */
 struct option;
 int command_bad_option(const char *command, char **argv, const struct option *options, int refused);
+
+/* A time as people write it: 1.5, 1.5s, 200ms, 30us, 2min. False: it is none. */
+bool command_time(const char *text, uint64_t *ns);
 
 /* The recording named in arguments [first, argc), or the newest rrtrace-*.rrt of this folder, which is then said. NULL and a
  * code when there is none. path[path_bytes] holds its name. */

@@ -80,24 +80,6 @@ static bool parse_count(const char *text, unsigned long most, unsigned long *out
     return errno == 0 && text[0] >= '0' && text[0] <= '9' && *end == '\0' && *out > 0 && *out <= most;
 }
 
-static bool parse_time(const char *text, uint64_t *ns)
-{
-    static const struct { const char *name; double ns; } units[] = {
-        {"", 1e9}, {"s", 1e9}, {"ms", 1e6}, {"us", 1e3}, {"\xC2\xB5s", 1e3}, {"ns", 1}, {"min", 60e9},
-    };
-    char *end;
-    double value = strtod(text, &end);
-    if (!((text[0] >= '0' && text[0] <= '9') || text[0] == '.') || end == text || !(value >= 0))
-        return false;
-    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
-        if (strcmp(end, units[i].name) == 0 && value * units[i].ns < 1e18) {
-            *ns = (uint64_t)(value * units[i].ns + 0.5);
-            return true;
-        }
-    }
-    return false;
-}
-
 /* The place of a word in a list; -1, and told, when it is not there. */
 static int parse_word(const char *option, const char *word, const char *const *words)
 {
@@ -166,10 +148,10 @@ static int take(settings *s, int option, const char *value)
         s->layout.top = count;
         return 0;
     case FROM:
-        return parse_time(value, &s->desc.from_ns) ? 0 : bad_value("from", value, "no time; give seconds, or 200ms, 30us");
+        return command_time(value, &s->desc.from_ns) ? 0 : bad_value("from", value, "no time; give seconds, or 200ms, 30us");
     default:
         s->has_to = true;
-        return parse_time(value, &s->desc.to_ns) ? 0 : bad_value("to", value, "no time; give seconds, or 200ms, 30us");
+        return command_time(value, &s->desc.to_ns) ? 0 : bad_value("to", value, "no time; give seconds, or 200ms, 30us");
     }
 }
 

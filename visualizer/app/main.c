@@ -222,17 +222,34 @@ static int run(session *s, options *o)
     return begin(s, o->output_path) ? 1 : run_headless(s, o);
 }
 
-/* Commands that read a recording need no session. */
+#ifndef RRTRACE_WINDOW
+static int command_shot(int argc, char **argv)
+{
+    (void)argc;
+    return command_complain(COMMAND_FAILED, "%s: this rrtrace was built without SDL2 or Vulkan: see rrtrace doctor", argv[0]);
+}
+#endif
+
+static const struct { const char *name; int (*run)(int argc, char **argv); } commands[] = {
+    {"report", command_report}, {"export", command_export}, {"shot", command_shot},
+};
+
+/* Commands that read a recording need no session. -1: it is none of them. */
 static int run_command(int argc, char **argv)
 {
-    signal(SIGPIPE, SIG_DFL); /* in a pipe they end as other tools do, even when whoever started us ignored it */
-    return strcmp(argv[0], "report") == 0 ? command_report(argc, argv) : command_export(argc, argv);
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
+        if (strcmp(argv[0], commands[i].name) == 0) {
+            signal(SIGPIPE, SIG_DFL); /* in a pipe they end as other tools do, even when whoever started us ignored it */
+            return commands[i].run(argc, argv);
+        }
+    return -1;
 }
 
 int main(int argc, char **argv)
 {
-    if (argc > 1 && (strcmp(argv[1], "report") == 0 || strcmp(argv[1], "export") == 0))
-        return run_command(argc - 1, argv + 1);
+    int code = argc > 1 ? run_command(argc - 1, argv + 1) : -1;
+    if (code >= 0)
+        return code;
     options o;
     int status = options_parse(&o, argc, argv);
     if (status)
