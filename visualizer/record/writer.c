@@ -222,22 +222,20 @@ static int end_chunk(record_writer *w, chunk_head *head)
 /* ---- chunks: the thread alone ---------------------------------------------------------------------------------- */
 
 /* The clock's line as the simulation will have it after these events. */
-static void follow_clock(stream *st, const buffer *b, uint32_t *define_count)
+static void follow_clock(stream *st, const buffer *b)
 {
     uint64_t last_ticks = st->last_ticks;
     for (uint32_t i = 0; i < b->count; i++) {
         ev e = b->events[i];
-        uint64_t before = last_ticks;
-        last_ticks = ev_ticks_of(e);
-        if (ev_kind_of(e) != EV_DEFINE)
-            continue;
         ev_clock_def pair;
-        if (ev_define_what(e) == EV_DEFINE_CLOCK && e.place >= sizeof pair && b->count - i > sizeof pair / sizeof e) {
-            memcpy(&pair, b->events + i + 1, sizeof pair);
-            timebase_calibrate(&st->clock, &pair, before);
+        if (ev_kind_of(e) == EV_DEFINE) {
+            if (ev_define_what(e) == EV_DEFINE_CLOCK && e.place >= sizeof pair) {
+                memcpy(&pair, b->events + i + 1, sizeof pair);
+                timebase_calibrate(&st->clock, &pair, last_ticks);
+            }
+            i += ev_define_slots(e.place); /* all there: columns_encode has looked */
         }
-        ++*define_count;
-        i += ev_define_slots(e.place);
+        last_ticks = ev_ticks_of(e);
     }
     st->last_ticks = last_ticks;
 }
@@ -246,7 +244,10 @@ static void set_times(stream *st, const buffer *b, chunk_head *head)
 {
     timebase_line before = st->clock.line;
     bool was_known = st->clock.pair_count >= 2;
-    follow_clock(st, b, &head->define_count);
+    if (head->define_count > 0)
+        follow_clock(st, b);
+    else
+        st->last_ticks = ev_ticks_of(b->events[b->count - 1]);
     head->begin_ns = timebase_ns(was_known ? &before : &st->clock.line, ev_ticks_of(b->events[0]));
     head->end_ns = timebase_ns(&st->clock.line, st->last_ticks);
     if (head->end_ns < head->begin_ns)
@@ -261,7 +262,8 @@ static int write_events(record_writer *w, const job *j)
     head.slot_count = j->events.count;
     w->definitions.count = w->columns.count = 0;
     /* The columns are made first, as that finds the definitions, and stand last. */
-    int error = columns_encode(w->coder, j->events.events, j->events.count, &w->columns, &w->definitions, &head.event_count);
+    int error = columns_encode(w->coder, j->events.events, j->events.count, &w->columns, &w->definitions, &head.event_count,
+                               &head.define_count);
     if (!error)
         error = reserve_head(w);
     if (!error)
