@@ -11,7 +11,7 @@
  * of what zstd can do for times (bench/record). */
 #define ZSTD_LEVEL 1
 
-enum { SHAPES, LOW, HIGH, WIDE, NUMBERS, PLACES, COLUMN_COUNT };
+enum { SHAPES, TIMES, RESTS, WIDE, NUMBERS, PLACES, COLUMN_COUNT };
 
 /* Shapes. The first three are what programs do nearly all the time. */
 enum {
@@ -29,7 +29,12 @@ enum {
 #define GUESSES 4096u     /* powers of two all; 32 KiB */
 #define FIBERS 1024u      /* fibers whose stacks are known at a time */
 #define FRAMES 64u        /* frames known of each, the deepest ones; a return below them costs a shape of its own */
-#define HIGH_WIDE 255u
+
+/* A byte of TIMES: below TIME_SHORT the time itself; up to TIME_WIDE the bits above the eight that stand in RESTS, counted from
+ * TIME_SHORT; TIME_WIDE: all of it stands in WIDE. Measured: five of six times of a Rails-like program are short. */
+#define TIME_SHORT 224u
+#define TIME_WIDE 255u
+#define TIME_WIDE_FROM (TIME_SHORT + (TIME_WIDE - TIME_SHORT) * 256u)
 
 typedef struct frame {
     uint32_t place, method;
@@ -59,6 +64,7 @@ struct columns_coder {
     model model;
     ZSTD_CCtx *compressor;
     ZSTD_DCtx *decompressor;
+    VEC(uint32_t) defines;  /* where a chunk's DEFINEs stand */
     unsigned char *scratch; /* owned; the columns of one chunk */
     size_t scratch_bytes;
 };
@@ -87,6 +93,7 @@ void columns_coder_delete(columns_coder *c)
     ZSTD_freeCCtx(c->compressor);
     ZSTD_freeDCtx(c->decompressor);
     mem_free(c->model.fibers);
+    vec_free(&c->defines);
     mem_free(c->scratch);
     mem_free(c);
 }
@@ -253,45 +260,58 @@ static bool reserve_scratch(columns_coder *c, size_t bytes)
     return true;
 }
 
-/* What one look over the events tells: which low bits all ticks share, and the definitions, which are copied out. */
-typedef struct survey {
-    uint32_t plain_count, define_count;
-    uint64_t differing; /* bits in which ticks differ */
-} survey;
-
-static int look_over(const ev *events, uint32_t slot_count, columns_bytes *definitions, survey *s)
+/* What one look over the events tells: the bits in which ticks differ, where the definitions are (in c->defines), and these
+ * copied out. */
+static int look_over(columns_coder *c, const ev *events, uint32_t slot_count, columns_bytes *definitions, uint64_t *differing,
+                     uint32_t *plain_count)
 {
-    *s = (survey){0};
-    uint64_t first = slot_count ? events[0].head : 0;
+    uint64_t first = slot_count ? events[0].head : 0, bits = 0;
+    uint32_t payload = 0;
+    c->defines.count = 0;
     for (uint32_t i = 0; i < slot_count; i++) {
-        s->differing |= events[i].head ^ first;
-        s->plain_count++;
-        if (ev_kind_of(events[i]) != EV_DEFINE)
+        bits |= events[i].head ^ first;
+        if (__builtin_expect(ev_kind_of(events[i]) != EV_DEFINE, 1))
             continue;
-        uint32_t slots = ev_define_slots(events[i].place);
+        uint32_t slots = ev_define_slots(events[i].place), *place = vec_push(&c->defines);
         size_t bytes = ((size_t)slots + 1) * sizeof(ev);
         if (events[i].place > EV_DEFINE_BYTES_MAX || slots > slot_count - i - 1)
             return -EINVAL;
-        if (!vec_reserve(definitions, definitions->count + bytes))
+        if (!place || !vec_reserve(definitions, definitions->count + bytes))
             return -ENOMEM;
+        *place = i;
         memcpy(definitions->items + definitions->count, events + i, bytes);
         definitions->count += bytes;
-        s->define_count++;
+        payload += slots;
         i += slots;
     }
+    *differing = bits & EV_TICKS_MASK;
+    *plain_count = slot_count - payload;
     return 0;
 }
 
-static inline void put_time(encoder *to, uint64_t ticks, uint64_t *last_ticks, unsigned shift)
+/* Times of events[0, count), none of which is a DEFINE. A loop of its own, without a branch that could be guessed wrong: a rest
+ * is always written, and stays only if it is one. */
+static uint64_t put_times(encoder *to, const ev *events, uint32_t count, unsigned shift, uint64_t last_ticks)
 {
-    uint64_t since = ((ticks - *last_ticks) & EV_TICKS_MASK) >> shift, high = since >> 8;
-    *last_ticks = ticks;
-    *to->at[LOW]++ = (unsigned char)since;
-    *to->at[HIGH]++ = (unsigned char)(high < HIGH_WIDE ? high : HIGH_WIDE);
-    if (high >= HIGH_WIDE) {
-        memcpy(to->at[WIDE], &since, sizeof since);
-        to->at[WIDE] += sizeof since;
+    unsigned char *restrict times = to->at[TIMES], *restrict rest = to->at[RESTS];
+    uint64_t last = last_ticks;
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t head = events[i].head, since = (head - last) << (64 - EV_TICKS_BITS) >> (64 - EV_TICKS_BITS) >> shift;
+        last = head; /* kinds go out at the top */
+        if (__builtin_expect(since >= TIME_WIDE_FROM, 0)) {
+            times[i] = TIME_WIDE;
+            memcpy(to->at[WIDE], &since, sizeof since);
+            to->at[WIDE] += sizeof since;
+            continue;
+        }
+        uint32_t time = (uint32_t)since, beyond = time - TIME_SHORT, is_long = time >= TIME_SHORT;
+        *rest = (unsigned char)beyond;
+        times[i] = (unsigned char)(is_long ? TIME_SHORT + (beyond >> 8) : time);
+        rest += is_long;
     }
+    to->at[TIMES] += count;
+    to->at[RESTS] = rest;
+    return last & EV_TICKS_MASK;
 }
 
 static void put_explicit(encoder *to, model *m, ev e)
@@ -345,24 +365,69 @@ static inline void put_return(encoder *to, model *m, ev e)
     model_return(m, e.place);
 }
 
-static void put_events(encoder *to, model *m, const ev *events, uint32_t slot_count, unsigned shift, uint64_t last_ticks)
+/* Calls that are as guessed and returns from the top, as long as they come; the rest leaves the loop. Returns where. What it
+ * changes stands in local variables: a byte written into a column could be anything to the compiler. */
+static uint32_t put_run(encoder *to, model *m, const ev *events, uint32_t i, uint32_t end)
 {
-    for (uint32_t i = 0; i < slot_count; i++) {
+    unsigned char *restrict shape = to->at[SHAPES];
+    fiber *f = m->current;
+    frame *restrict frames = f->frames;
+    uint32_t top_index = f->top, count = f->count;
+    for (; i < end && count > 0; i++) {
         ev e = events[i];
-        ev_kind kind = ev_kind_of(e);
-        if (kind == EV_DEFINE) {
-            *to->at[SHAPES]++ = SHAPE_DEFINE;
-            last_ticks = ev_ticks_of(e);
-            i += ev_define_slots(e.place);
+        frame *top = &frames[top_index & (FRAMES - 1)];
+        uint32_t kind = (uint32_t)(e.head >> EV_TICKS_BITS);
+        if (kind == EV_RETURN && e.place == top->place && e.number == 0 && count > 1) {
+            *shape++ = SHAPE_RETURN;
+            top_index--;
+            count--;
             continue;
         }
-        put_time(to, ev_ticks_of(e), &last_ticks, shift);
-        if (kind == EV_CALL)
-            put_call(to, m, e);
-        else if (kind == EV_RETURN)
-            put_return(to, m, e);
-        else
-            put_explicit(to, m, e);
+        const guess *g = guess_of(m, top);
+        if (kind != EV_CALL || g->method != e.number || g->step != top->place - e.place ||
+            !ev_is_deeper(ev_depth_key(e.place), ev_depth_key(top->place)))
+            break;
+        *shape++ = SHAPE_CALL;
+        top->last_callee = e.number;
+        top_index++;
+        count += count < FRAMES;
+        frames[top_index & (FRAMES - 1)] = (frame){e.place, e.number, 0};
+    }
+    to->at[SHAPES] = shape;
+    f->top = top_index;
+    f->count = count;
+    return i;
+}
+
+/* events[0, count): none is a DEFINE. */
+static void put_shapes(encoder *to, model *m, const ev *events, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        i = put_run(to, m, events, i, count);
+        if (i == count)
+            break;
+        switch (ev_kind_of(events[i])) {
+        case EV_CALL: put_call(to, m, events[i]); break;
+        case EV_RETURN: put_return(to, m, events[i]); break;
+        default: put_explicit(to, m, events[i]); break;
+        }
+    }
+}
+
+/* The pieces between definitions, and these. */
+static void put_events(encoder *to, columns_coder *c, const ev *events, uint32_t slot_count, unsigned shift, uint64_t last_ticks)
+{
+    uint32_t begin = 0;
+    for (size_t d = 0; d <= c->defines.count; d++) {
+        bool is_last = d == c->defines.count;
+        uint32_t end = is_last ? slot_count : c->defines.items[d];
+        last_ticks = put_times(to, events + begin, end - begin, shift, last_ticks);
+        put_shapes(to, &c->model, events + begin, end - begin);
+        if (is_last)
+            break;
+        *to->at[SHAPES]++ = SHAPE_DEFINE;
+        last_ticks = ev_ticks_of(events[end]);
+        begin = end + 1 + ev_define_slots(events[end].place);
     }
 }
 
@@ -397,32 +462,31 @@ static int pack_all(columns_coder *c, const encoder *from, columns_head *head, c
 }
 
 int columns_encode(columns_coder *c, const ev *events, uint32_t slot_count, columns_bytes *packed, columns_bytes *definitions,
-                   uint32_t *plain_count)
+                   uint32_t *plain_count, uint32_t *define_count)
 {
-    survey s;
+    uint64_t differing;
     if (slot_count > COLUMNS_EVENTS_MAX)
         return -EINVAL;
-    int error = look_over(events, slot_count, definitions, &s);
+    int error = look_over(c, events, slot_count, definitions, &differing, plain_count);
     if (error)
         return error;
     encoder to;
     size_t bytes = 0;
     for (int i = 0; i < COLUMN_COUNT; i++)
-        bytes += column_width[i] * s.plain_count;
+        bytes += column_width[i] * *plain_count + 1; /* one more: put_times writes a rest that may not stay */
     if (!reserve_scratch(c, bytes))
         return -ENOMEM;
     unsigned char *at = c->scratch;
-    for (int i = 0; i < COLUMN_COUNT; at += column_width[i++] * s.plain_count)
+    for (int i = 0; i < COLUMN_COUNT; at += column_width[i++] * *plain_count + 1)
         to.columns[i] = to.at[i] = at;
-    uint64_t differing = s.differing & EV_TICKS_MASK;
     columns_head head = {
         .first_ticks = slot_count ? ev_ticks_of(events[0]) : 0,
         .shift = differing ? (uint32_t)__builtin_ctzll(differing) : 0,
         .column_count = COLUMN_COUNT,
     };
     model_reset(&c->model);
-    put_events(&to, &c->model, events, slot_count, head.shift, head.first_ticks);
-    *plain_count = s.plain_count;
+    put_events(&to, c, events, slot_count, head.shift, head.first_ticks);
+    *define_count = (uint32_t)c->defines.count;
     return pack_all(c, &to, &head, packed);
 }
 
@@ -453,20 +517,33 @@ static uint32_t get_varint(decoder *from, int column)
     return 0;
 }
 
-static inline uint64_t get_head(decoder *from, ev_kind kind)
+static uint64_t get_wide(decoder *from)
 {
-    if (from->at[LOW] == from->end[LOW]) {
+    uint64_t since = 0;
+    if (from->end[WIDE] - from->at[WIDE] < (ptrdiff_t)sizeof since) {
         from->is_bad = true;
         return 0;
     }
-    uint64_t low = *from->at[LOW]++, high = *from->at[HIGH]++, since = high << 8 | low; /* as many as LOW: decode_begin looks */
-    if (high == HIGH_WIDE) {
-        if (from->end[WIDE] - from->at[WIDE] < 8) {
+    memcpy(&since, from->at[WIDE], sizeof since);
+    from->at[WIDE] += sizeof since;
+    return since;
+}
+
+static inline uint64_t get_head(decoder *from, ev_kind kind)
+{
+    if (from->at[TIMES] == from->end[TIMES]) {
+        from->is_bad = true;
+        return 0;
+    }
+    unsigned time = *from->at[TIMES]++;
+    uint64_t since = time;
+    if (time == TIME_WIDE) {
+        since = get_wide(from);
+    } else if (time >= TIME_SHORT) {
+        if (from->at[RESTS] == from->end[RESTS])
             from->is_bad = true;
-            return 0;
-        }
-        memcpy(&since, from->at[WIDE], sizeof since);
-        from->at[WIDE] += sizeof since;
+        else
+            since = (uint64_t)(time - TIME_SHORT) * 256 + TIME_SHORT + *from->at[RESTS]++;
     }
     from->last_ticks = (from->last_ticks + (since << from->shift)) & EV_TICKS_MASK;
     return (uint64_t)kind << EV_TICKS_BITS | from->last_ticks;
@@ -555,7 +632,7 @@ static int decode_begin(columns_coder *c, decoder *from, const unsigned char *pa
         rest -= head.columns[i].packed_bytes;
         raw_bytes += head.columns[i].raw_bytes;
     }
-    if (rest != 0 || head.columns[HIGH].raw_bytes != head.columns[LOW].raw_bytes)
+    if (rest != 0)
         return -EBADMSG;
     if (!reserve_scratch(c, raw_bytes))
         return -ENOMEM;

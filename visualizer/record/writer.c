@@ -224,26 +224,24 @@ static int end_chunk(record_writer *w, chunk_head *head)
 
 /* The clock's line as the simulation will have it after these events. Returns the line of the first of them: a stream's
  * first two pairs give one, and later pairs begin new ones, which say nothing of what came before. */
-static timebase_line follow_clock(stream *st, const buffer *b, uint32_t *define_count)
+static timebase_line follow_clock(stream *st, const buffer *b)
 {
     uint64_t last_ticks = st->last_ticks;
     timebase_line first = st->clock.line;
     bool is_known = st->clock.pair_count >= 2;
     for (uint32_t i = 0; i < b->count; i++) {
         ev e = b->events[i];
-        uint64_t before = last_ticks;
-        last_ticks = ev_ticks_of(e);
-        if (ev_kind_of(e) != EV_DEFINE)
-            continue;
         ev_clock_def pair;
-        if (ev_define_what(e) == EV_DEFINE_CLOCK && e.place >= sizeof pair && b->count - i > sizeof pair / sizeof e) {
-            memcpy(&pair, b->events + i + 1, sizeof pair);
-            timebase_calibrate(&st->clock, &pair, before);
-            first = is_known ? first : st->clock.line;
-            is_known |= st->clock.pair_count >= 2;
+        if (ev_kind_of(e) == EV_DEFINE) {
+            if (ev_define_what(e) == EV_DEFINE_CLOCK && e.place >= sizeof pair) {
+                memcpy(&pair, b->events + i + 1, sizeof pair);
+                timebase_calibrate(&st->clock, &pair, last_ticks);
+                first = is_known ? first : st->clock.line;
+                is_known |= st->clock.pair_count >= 2;
+            }
+            i += ev_define_slots(e.place); /* all there: columns_encode has looked */
         }
-        ++*define_count;
-        i += ev_define_slots(e.place);
+        last_ticks = ev_ticks_of(e);
     }
     st->last_ticks = last_ticks;
     return first;
@@ -251,7 +249,11 @@ static timebase_line follow_clock(stream *st, const buffer *b, uint32_t *define_
 
 static void set_times(stream *st, const buffer *b, chunk_head *head)
 {
-    timebase_line first = follow_clock(st, b, &head->define_count);
+    timebase_line first = st->clock.line;
+    if (head->define_count > 0)
+        first = follow_clock(st, b);
+    else
+        st->last_ticks = ev_ticks_of(b->events[b->count - 1]);
     head->begin_ns = timebase_ns(&first, ev_ticks_of(b->events[0]));
     head->end_ns = timebase_ns(&st->clock.line, st->last_ticks);
     if (head->end_ns < head->begin_ns)
@@ -266,7 +268,8 @@ static int write_events(record_writer *w, const job *j)
     head.slot_count = j->events.count;
     w->definitions.count = w->columns.count = 0;
     /* The columns are made first, as that finds the definitions, and stand last. */
-    int error = columns_encode(w->coder, j->events.events, j->events.count, &w->columns, &w->definitions, &head.event_count);
+    int error = columns_encode(w->coder, j->events.events, j->events.count, &w->columns, &w->definitions, &head.event_count,
+                               &head.define_count);
     if (!error)
         error = reserve_head(w);
     if (!error)
