@@ -110,10 +110,12 @@ module Rrtrace
       [1 << (slots - 1).bit_length, on_full == :drop, c_calls, blocks]
     end
 
-    # For Native.open_session. Raises Error when a file could not be written.
-    def visualizer_arguments
+    # For Native.open_session. goes_on: behind what is recorded in output already. Raises Error when a file could not be
+    # written.
+    def visualizer_arguments(goes_on: false)
       arguments = []
       arguments << "--output=#{writable(:output)}" if output
+      arguments << "--append" if output && goes_on
       arguments << "--no-window" unless window?
       arguments << "--shot=#{writable(:shot)}" if shot
       arguments << "--memory=#{memory}" if memory

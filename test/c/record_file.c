@@ -286,3 +286,44 @@ TEST(a_settled_file_is_whole_and_goes_on)
     vec_free(&back);
     temp_remove();
 }
+
+TEST(a_recording_is_gone_on_with_behind_what_is_there)
+{
+    uint64_t seed = test_seed(7000), state = seed;
+    const char *path = temp_file("on.rrt");
+    event_vec events[3] = {0}, back = {0};
+    for (uint32_t i = 0; i < 3; i++) {
+        stream_how how = random_how(&state, 3000);
+        stream_make(&events[i], &state, &how);
+        record_writer *w;
+        char error[512];
+        CHECK_EQ(record_writer_go_on(&w, path, error, sizeof error), 0); /* the first time there is nothing yet */
+        CHECK_EQ(record_writer_first_stream(w), i);
+        CHECK_EQ(record_writer_stream_begins(w, 0, 100 + i, 1, 5), 0);
+        write_stream(w, 0, &events[i], 1000, &state);
+        if (i != 1) /* the second is left as a killed recorder leaves it */
+            CHECK_EQ(record_writer_stream_ends(w, 0, NULL), 0);
+        record_writer_close(w);
+        if (i == 1) {
+            struct stat st;
+            CHECK_EQ(stat(path, &st), 0);
+            CHECK_EQ(truncate(path, st.st_size - 30), 0);
+        }
+    }
+    record_reader *r = open_reader(path);
+    record_info info = record_info_of(r);
+    CHECK_STR(info.problem, "");
+    CHECK(info.is_complete);
+    CHECK_EQ(info.stream_count, 3);
+    for (uint32_t i = 0; i < 3; i++) {
+        CHECK_EQ(record_stream_at(r, i).pid, 100 + i);
+        CHECK_EQ(record_stream_at(r, i).has_ended, i != 1);
+        back.count = 0;
+        read_stream(r, i, &back);
+        same_events(&back, &events[i], seed);
+        vec_free(&events[i]);
+    }
+    record_close(r);
+    vec_free(&back);
+    temp_remove();
+}

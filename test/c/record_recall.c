@@ -138,7 +138,7 @@ TEST(any_stretch_is_read_back_as_it_was)
         const char *path = temp_file("session.rrt");
         run_session(&s, path, &random);
         recall *r;
-        CHECK_EQ(recall_new(&r, &(recall_desc){path, (size_t)64 << 20, s.catalog, lock, unlock, &s}), 0);
+        CHECK_EQ(recall_new(&r, &(recall_desc){path, (size_t)64 << 20, 0, s.catalog, lock, unlock, &s}), 0);
         size_t compared = 0;
         for (int i = 0; i < 12; i++) {
             uint64_t length = s.end_ns - s.begin_ns, width = 1 + length / (8u << test_random_below(&random, 8));
@@ -167,7 +167,7 @@ TEST(more_than_the_budget_holds_is_left_alone_and_a_missing_file_is_named)
     const char *path = temp_file("large.rrt");
     run_session(&s, path, &random);
     recall *r;
-    CHECK_EQ(recall_new(&r, &(recall_desc){path, HISTORY_BUDGET_MIN, s.catalog, lock, unlock, &s}), 0);
+    CHECK_EQ(recall_new(&r, &(recall_desc){path, HISTORY_BUDGET_MIN, 0, s.catalog, lock, unlock, &s}), 0);
     recall_want(r, s.begin_ns, s.end_ns);
     uint64_t width = (s.end_ns - s.begin_ns) / 1000, middle = s.begin_ns + (s.end_ns - s.begin_ns) / 2;
     recall_want(r, middle, middle + width); /* once this is there, the other was seen to be too much, or was overtaken */
@@ -177,7 +177,7 @@ TEST(more_than_the_budget_holds_is_left_alone_and_a_missing_file_is_named)
     recall_delete(r);
 
     CHECK_EQ(unlink(path), 0);
-    CHECK_EQ(recall_new(&r, &(recall_desc){path, (size_t)64 << 20, s.catalog, lock, unlock, &s}), 0);
+    CHECK_EQ(recall_new(&r, &(recall_desc){path, (size_t)64 << 20, 0, s.catalog, lock, unlock, &s}), 0);
     recall_want(r, middle, middle + width);
     for (int i = 0; i < 20000 && !recall_problem(r); i++)
         usleep(1000);

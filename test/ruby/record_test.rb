@@ -58,6 +58,15 @@ class RecordTest < Minitest::Test
     assert_equal 1, calls(JSON.parse(ran.out.lines.drop(1).join), "Object#work")
   end
 
+  def test_a_second_trace_of_the_same_program_goes_on_in_its_file_and_another_program_writes_it_anew
+    path = temp_path("twice.rrt")
+    code = "require 'rrtrace'\ndef work = 1\n2.times { Rrtrace.trace(output: #{path.inspect}, window: false) { work } }"
+    2.times do
+      assert_equal 0, run_ruby(code).code
+      assert_equal 2, calls(report(path), "Object#work")
+    end
+  end
+
   def test_all_processes_of_a_session_are_in_one_file_with_their_parents
     path = temp_path("tree.rrt")
     child = write("child.rb", "def grown = 1\ngrown")

@@ -167,11 +167,11 @@ static int run_headless(session *s, const options *o)
     return result;
 }
 
-/* Recording from here on, if path says so, and then the events. 0, or 1 after a line on stderr. */
-static int begin(session *s, const char *path)
+/* Recording from here on, if an output is named, and then the events. 0, or 1 after a line on stderr. */
+static int begin(session *s, const options *o)
 {
     char line[PATH_MAX + 256];
-    int error = path ? session_record(s, path, line, sizeof line) : 0;
+    int error = o->output_path ? session_record(s, o->output_path, o->goes_on, line, sizeof line) : 0;
     if (error) {
         fprintf(stderr, "rrtrace: %s\n", line);
         return 1;
@@ -186,7 +186,7 @@ static int begin(session *s, const char *path)
 static int run_window(session *s, const options *o, window *w)
 {
     bool validation = getenv("RRTRACE_VALIDATION") != NULL;
-    if (begin(s, o->output_path) != 0) {
+    if (begin(s, o) != 0) {
         window_close(w);
         return 1;
     }
@@ -219,7 +219,7 @@ static int run(session *s, options *o)
         }
         fprintf(stderr, "rrtrace: no window: %s; recording into %s instead\n", error, o->output_path);
     }
-    return begin(s, o->output_path) ? 1 : run_headless(s, o);
+    return begin(s, o) ? 1 : run_headless(s, o);
 }
 
 #ifndef RRTRACE_WINDOW
@@ -267,7 +267,7 @@ int main(int argc, char **argv)
         default_path(path, sizeof path, o.watch_pid);
         o.output_path = path;
     }
-    if (o.output_path && record_writer_check(o.output_path, line, sizeof line) != 0) { /* while somebody still listens */
+    if (o.output_path && record_writer_check(o.output_path, o.goes_on, line, sizeof line) != 0) { /* while somebody still listens */
         fprintf(stderr, "rrtrace: %s\n", line);
         return 1;
     }

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-enum { DETACH = 256, LISTEN_FD, SOCKET, WATCH_PID, NO_WINDOW, OUTPUT, SHOT, CLOSE_ON_EXIT, MEMORY, WINDOW_SIZE, STATS };
+enum { DETACH = 256, LISTEN_FD, SOCKET, WATCH_PID, NO_WINDOW, OUTPUT, SHOT, CLOSE_ON_EXIT, MEMORY, WINDOW_SIZE, STATS, APPEND };
 
 static const struct option long_options[] = {
     {"detach", no_argument, NULL, DETACH},
@@ -19,6 +19,7 @@ static const struct option long_options[] = {
     {"close-on-exit", no_argument, NULL, CLOSE_ON_EXIT},
     {"memory", required_argument, NULL, MEMORY},
     {"window-size", required_argument, NULL, WINDOW_SIZE},
+    {"append", no_argument, NULL, APPEND},
     {"stats", no_argument, NULL, STATS},
     {"version", no_argument, NULL, 'v'},
     {"help", no_argument, NULL, 'h'},
@@ -54,6 +55,7 @@ static bool take(options *o, int option, const char *value)
     case CLOSE_ON_EXIT: o->close_on_exit = true; break;
     case MEMORY: ok = number(value, 1 << 20, INT64_MAX / 2, &n); o->memory_bytes = (size_t)n; break;
     case WINDOW_SIZE: ok = size_of(value, &o->width, &o->height); break;
+    case APPEND: o->goes_on = true; break;
     case STATS: o->stats = true; break;
     case 'v': o->version = true; break;
     case 'h': o->help = true; break;
@@ -90,6 +92,7 @@ void options_help(void)
          "  --watch-pid=PID     the session lasts at least as long as this process\n"
          "  --detach            run in the background\n"
          "  --output=FILE       record into FILE as well\n"
+         "  --append            behind the recording that FILE is already\n"
          "  --no-window         no window; without --shot, record into --output or a file named by time and process\n"
          "  --shot=FILE         write a PNG picture when the program ends\n"
          "  --window-size=WxH   pixels of the window or the picture (default 1280x720)\n"

@@ -18,6 +18,7 @@ typedef struct options {
     pid_t watch_pid;
     bool no_window;
     const char *output_path; /* record there */
+    bool goes_on;            /* behind what is in that file */
     const char *shot_path; /* write a picture there when the program ends */
     bool close_on_exit;    /* close the window when the program ends */
     size_t memory_bytes;   /* 0: OPTIONS_MEMORY_DEFAULT */

@@ -286,10 +286,10 @@ int session_start(session **out, const session_desc *desc)
     return error;
 }
 
-int session_record(session *s, const char *path, char *error, size_t error_bytes)
+int session_record(session *s, const char *path, bool goes_on, char *error, size_t error_bytes)
 {
     s->recording = path;
-    return record_writer_open(&s->writer, path, error, error_bytes);
+    return (goes_on ? record_writer_go_on : record_writer_open)(&s->writer, path, error, error_bytes);
 }
 
 int session_begin(session *s)
@@ -301,6 +301,7 @@ int session_begin(session *s)
     if (s->writer && recall_new(&s->recall, &(recall_desc){
                                     .path = s->recording,
                                     .budget_bytes = recall_bytes,
+                                    .first_stream = record_writer_first_stream(s->writer),
                                     .catalog = s->catalog,
                                     .lock = lock_model,
                                     .unlock = unlock_model,

@@ -54,8 +54,9 @@ typedef struct session_status {
 
 /* Lets programs in. Their events wait until session_begin. 0 or -errno. */
 int session_start(session **out, const session_desc *desc);
-/* Record into a file from the start; path is borrowed until session_stop. 0, or -errno and one line. */
-int session_record(session *s, const char *path, char *error, size_t error_bytes);
+/* Record into a file from the start; goes_on: behind what is in it. path is borrowed until session_stop. 0, or -errno and
+ * one line. */
+int session_record(session *s, const char *path, bool goes_on, char *error, size_t error_bytes);
 int session_begin(session *s); /* 0 or -errno */
 void session_stop(session *s);                              /* NULL is fine */
 

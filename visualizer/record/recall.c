@@ -143,14 +143,14 @@ static stretch stretch_of(const record_reader *reader, uint32_t stream, uint64_t
     return s;
 }
 
-static uint32_t open_stream(reading *g, uint32_t stream, uint32_t clock_source, uint32_t first_chunk)
+static uint32_t open_stream(reading *g, uint32_t process, uint32_t clock_source, uint32_t first_chunk)
 {
     if (!record_chunk_at(g->r->reader, first_chunk).has_state)
-        return sim_stream_open(g->sim, stream, clock_source);
+        return sim_stream_open(g->sim, process, clock_source);
     sim_state state = {0};
     uint32_t number = SIM_STREAM_NONE;
     if (record_read_state(g->r->reader, first_chunk, &state) == 0)
-        number = sim_stream_resume(g->sim, stream, clock_source, &state);
+        number = sim_stream_resume(g->sim, process, clock_source, &state);
     sim_state_free(&state);
     return number;
 }
@@ -167,7 +167,7 @@ static int replay_chunk(reading *g, uint32_t number, uint32_t i)
 
 static int replay(reading *g, const record_stream *st, const stretch *s)
 {
-    uint32_t number = open_stream(g, st->stream, st->clock_source, s->first);
+    uint32_t number = open_stream(g, st->stream - g->r->desc.first_stream, st->clock_source, s->first);
     if (number == SIM_STREAM_NONE)
         return -EBADMSG;
     int error = 0;
@@ -216,14 +216,17 @@ static int read_streams(reading *g, bool *is_too_much)
     int error = vec_reserve(&stretches, count) ? 0 : -ENOMEM;
     for (uint32_t i = 0; i < count && !error; i++) {
         record_stream st = record_stream_at(reader, i);
-        stretches.items[i] = st.end_ns < g->begin_ns ? (stretch){.first = 1} : stretch_of(reader, st.stream, g->begin_ns, g->end_ns);
+        bool is_before = st.stream < g->r->desc.first_stream || st.end_ns < g->begin_ns;
+        stretches.items[i] = is_before ? (stretch){.first = 1} : stretch_of(reader, st.stream, g->begin_ns, g->end_ns);
         slots += stretches.items[i].slots;
         kept += stretches.items[i].kept;
     }
     *is_too_much = slots > READ_SLOTS_MAX || kept > (double)(g->r->desc.budget_bytes / BYTES_A_SLOT);
     for (uint32_t i = 0; i < count && !error && !*is_too_much; i++) {
         record_stream st = record_stream_at(reader, i);
-        while (catalog_process_count(g->catalog) <= st.stream && !error) /* ids are the streams' numbers */
+        if (st.stream < g->r->desc.first_stream)
+            continue;
+        while (catalog_process_count(g->catalog) <= st.stream - g->r->desc.first_stream && !error) /* ids as in the session */
             error = catalog_process_add(g->catalog, st.pid, 1) == CATALOG_NONE ? -ENOMEM : 0;
         if (!error && stretches.items[i].first <= stretches.items[i].last)
             error = replay(g, &st, &stretches.items[i]);

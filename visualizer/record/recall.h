@@ -29,7 +29,8 @@ typedef struct recall recall;
 typedef struct recall_desc {
     const char *path; /* borrowed */
     size_t budget_bytes;
-    const catalog *catalog;        /* the session's, borrowed: process ids in it are the file's stream numbers */
+    uint32_t first_stream;         /* what the session's first stream is called in the file */
+    const catalog *catalog;        /* the session's, borrowed: its process ids count as the file's streams do from there on */
     void (*lock)(void *context);   /* its lock */
     void (*unlock)(void *context);
     void *context;

@@ -3,6 +3,7 @@
 #include "base/mem.h"
 #include "record/chunk.h"
 #include "record/columns.h"
+#include "record/reader.h"
 #include "record/state_code.h"
 #include "sim/timebase.h"
 #include "wire/clock.h"
@@ -20,6 +21,8 @@
 
 #define QUEUED_BYTES_MAX ((size_t)16 << 20) /* waiting to be packed; some 15 ms of work */
 #define SPARE_BUFFERS 4u                    /* full-size ones kept: fresh memory costs as much as the packing's quarter */
+#define BUSY_TRIES 300u                     /* 3 s: the session that recorded into the file before is just ending… */
+#define BUSY_WAIT_US 10000u
 #define BUFFER_SLOTS_MIN 256u               /* 4 KiB: there may be thousands of quiet processes */
 #define QUIET_NS UINT64_C(1000000000)       /* a chunk is written when its first event is this old… */
 #define LOOK_NS UINT64_C(250000000)         /* …at the next look */
@@ -60,7 +63,8 @@ struct record_writer {
     pthread_mutex_t mutex;
     pthread_cond_t work, room; /* something to do; something is done */
     /* Under the mutex: */
-    VEC(stream *) streams; /* by number; NULL: has not begun. Owned; only the caller adds */
+    VEC(stream *) streams; /* by number in the file; NULL: has not begun. Owned; only the caller adds */
+    uint32_t first_stream; /* the caller's number 0 in the file; constant */
     job *first, **last;
     size_t queued_bytes, held_bytes; /* of events in the queue; of all buffers */
     VEC(buffer) spare;
@@ -526,7 +530,8 @@ static void *writer_main(void *argument)
 
 static stream *stream_of(record_writer *w, uint32_t number)
 {
-    return number < w->streams.count ? w->streams.items[number] : NULL;
+    size_t place = (size_t)w->first_stream + number;
+    return place < w->streams.count ? w->streams.items[place] : NULL;
 }
 
 /* Lossless: rather the ring fills, and the program waits. */
@@ -585,7 +590,7 @@ int record_writer_stream_begins(record_writer *w, uint32_t number, uint32_t pid,
 {
     chunk_begins begins = {pid, clock_source, begin_ns};
     pthread_mutex_lock(&w->mutex);
-    int error = w->error ? w->error : stream_begins(w, number, &begins);
+    int error = w->error ? w->error : stream_begins(w, w->first_stream + number, &begins);
     pthread_mutex_unlock(&w->mutex);
     return error;
 }
@@ -741,7 +746,7 @@ static bool is_ours(int fd)
 }
 
 /* A descriptor that may be written, or -errno and one line. Nothing in it is touched yet. */
-static int open_path(const char *path, char *error, size_t error_bytes)
+static int open_path(const char *path, unsigned busy_tries, char *error, size_t error_bytes)
 {
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOCTTY, 0666);
     if (fd < 0)
@@ -755,7 +760,10 @@ static int open_path(const char *path, char *error, size_t error_bytes)
     int code = 0;
     if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))
         return fd;
-    if (flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+    bool is_busy;
+    while ((is_busy = flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) && busy_tries-- > 0)
+        usleep(BUSY_WAIT_US);
+    if (is_busy)
         code = say(error, error_bytes, -EBUSY, path, "is being recorded into by another session; choose another name");
     else if (!is_ours(fd))
         code = say(error, error_bytes, -EEXIST, path, "exists and is no recording; remove it or choose another name");
@@ -764,26 +772,103 @@ static int open_path(const char *path, char *error, size_t error_bytes)
     return code ? code : fd;
 }
 
-int record_writer_check(const char *path, char *error, size_t error_bytes)
+int record_writer_check(const char *path, bool goes_on, char *error, size_t error_bytes)
 {
-    int fd = open_path(path, error, error_bytes);
+    int fd = open_path(path, goes_on ? BUSY_TRIES : 0, error, error_bytes);
     if (fd >= 0)
         close(fd);
     return fd < 0 ? fd : 0;
 }
 
-static int open_file(record_writer *w, char *error, size_t error_bytes)
+/* A stream that was recorded before: it is listed in the index, and no more. */
+static int adopt_stream(record_writer *w, const record_stream *before)
 {
-    w->fd = open_path(w->path, error, error_bytes);
+    while (w->streams.count <= before->stream) {
+        stream **place = vec_push(&w->streams);
+        if (!place)
+            return -ENOMEM;
+        *place = NULL;
+    }
+    stream *st = mem_zalloc(1, sizeof *st);
+    if (!st)
+        return -ENOMEM;
+    st->number = before->stream;
+    st->entry = (chunk_stream){
+        .stream = before->stream,
+        .pid = before->pid,
+        .clock_source = before->clock_source,
+        .has_ended = before->has_ended,
+        .begin_ns = before->begin_ns,
+        .end_ns = before->end_ns,
+        .event_count = before->event_count,
+    };
+    w->streams.items[before->stream] = st;
+    return 0;
+}
+
+static int adopt_chunk(record_writer *w, const record_chunk *before)
+{
+    chunk_entry *entry = vec_push(&w->index);
+    if (!entry)
+        return -ENOMEM;
+    entry->offset = before->offset;
+    if (pread(w->fd, &entry->head, sizeof entry->head, (off_t)before->offset) != sizeof entry->head)
+        return -EIO;
+    w->offset = before->offset + before->bytes > w->offset ? before->offset + before->bytes : w->offset;
+    w->stats.event_count += before->event_count;
+    return 0;
+}
+
+/* The chunks that are whole stay; what comes after them, an index or a damaged end, makes room. */
+static int adopt(record_writer *w, char *error, size_t error_bytes)
+{
+    record_reader *before;
+    int code = record_open(&before, w->path, error, error_bytes);
+    if (code)
+        return code;
+    record_info info = record_info_of(before);
+    w->offset = sizeof(chunk_file_header);
+    for (uint32_t i = 0; i < info.stream_count && !code; i++) {
+        record_stream st = record_stream_at(before, i);
+        code = adopt_stream(w, &st);
+    }
+    for (uint32_t i = 0; i < info.chunk_count && !code; i++) {
+        record_chunk c = record_chunk_at(before, i);
+        code = adopt_chunk(w, &c);
+    }
+    record_close(before);
+    w->first_stream = (uint32_t)w->streams.count;
+    w->stats.chunk_count = w->index.count;
+    w->stats.file_bytes = w->offset;
+    if (!code && (ftruncate(w->fd, (off_t)w->offset) != 0 || lseek(w->fd, (off_t)w->offset, SEEK_SET) < 0))
+        code = -errno;
+    if (code)
+        snprintf(error, error_bytes, "%s: can't be gone on with: %s", w->path, strerror(-code));
+    return code;
+}
+
+static bool is_empty(int fd)
+{
+    struct stat st;
+    return fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size == 0;
+}
+
+static int write_file_header(record_writer *w, char *error, size_t error_bytes);
+
+static int open_file(record_writer *w, bool goes_on, char *error, size_t error_bytes)
+{
+    w->fd = open_path(w->path, goes_on ? BUSY_TRIES : 0, error, error_bytes);
     if (w->fd < 0)
         return w->fd;
+    if (goes_on && !is_empty(w->fd))
+        return adopt(w, error, error_bytes);
     struct stat st;
     if (fstat(w->fd, &st) == 0 && S_ISREG(st.st_mode) && ftruncate(w->fd, 0) != 0) {
         int code = -errno;
         snprintf(error, error_bytes, "%s: can't be emptied: %s", w->path, strerror(-code));
         return code;
     }
-    return 0;
+    return write_file_header(w, error, error_bytes);
 }
 
 static int write_file_header(record_writer *w, char *error, size_t error_bytes)
@@ -856,7 +941,7 @@ static void writer_free(record_writer *w)
     mem_free(w);
 }
 
-int record_writer_open(record_writer **out, const char *path, char *error, size_t error_bytes)
+static int open_writer(record_writer **out, const char *path, bool goes_on, char *error, size_t error_bytes)
 {
     *out = NULL;
     record_writer *w = mem_zalloc(1, sizeof *w);
@@ -875,9 +960,7 @@ int record_writer_open(record_writer **out, const char *path, char *error, size_
     if (code)
         say(error, error_bytes, code, path, "memory is out");
     if (!code)
-        code = open_file(w, error, error_bytes);
-    if (!code)
-        code = write_file_header(w, error, error_bytes);
+        code = open_file(w, goes_on, error, error_bytes);
     if (!code && (code = start_thread(w)) != 0)
         say(error, error_bytes, code, path, "no thread could be started to write it");
     if (code) {
@@ -887,6 +970,18 @@ int record_writer_open(record_writer **out, const char *path, char *error, size_
     *out = w;
     return 0;
 }
+
+int record_writer_open(record_writer **out, const char *path, char *error, size_t error_bytes)
+{
+    return open_writer(out, path, false, error, error_bytes);
+}
+
+int record_writer_go_on(record_writer **out, const char *path, char *error, size_t error_bytes)
+{
+    return open_writer(out, path, true, error, error_bytes);
+}
+
+uint32_t record_writer_first_stream(const record_writer *w) { return w->first_stream; }
 
 int record_writer_finish(record_writer *w)
 {
