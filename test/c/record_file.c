@@ -2,7 +2,6 @@
 #include "record_stream.h"
 
 #include "base/mem.h"
-#include "sim/sim.h"
 
 static void write_stream(record_writer *w, uint32_t stream, const event_vec *events, size_t block_size, uint64_t *state)
 {
@@ -233,6 +232,36 @@ TEST(a_quiet_programs_events_reach_the_file_after_about_a_second)
     record_close(r);
     vec_free(&back);
     record_writer_close(w);
+    temp_remove();
+}
+
+TEST(a_quiet_program_beside_a_busy_one_reaches_the_file_too)
+{
+    record_writer *w = open_writer(temp_file("beside.rrt"));
+    uint64_t state = 3;
+    event_vec busy = {0};
+    stream_how how = random_how(&state, 20000);
+    stream_make(&busy, &state, &how);
+    for (uint32_t s = 0; s < 2; s++)
+        CHECK_EQ(record_writer_stream_begins(w, s, 1, 1, 1), 0);
+    ev e = ev_make(EV_CALL, 4000, 1, 800);
+    CHECK_EQ(record_writer_events(w, 1, &e, 1), 0);
+    bool is_there = false;
+    for (int i = 0; i < 3000 && !is_there; i++) {
+        for (int k = 0; k < 10; k++) /* the packing thread has always something to do */
+            CHECK_EQ(record_writer_events(w, 0, busy.items, busy.count), 0);
+        if (i % 20 != 19)
+            continue;
+        record_reader *r = open_reader(temp_file("beside.rrt"));
+        event_vec back = {0};
+        read_stream(r, 1, &back);
+        is_there = back.count == 1;
+        vec_free(&back);
+        record_close(r);
+    }
+    CHECK(is_there);
+    record_writer_close(w);
+    vec_free(&busy);
     temp_remove();
 }
 
