@@ -1,6 +1,7 @@
 /* What is written is read back, bit for bit: streams of all kinds, several at once, names without the events. */
 #include "record_stream.h"
 
+#include "base/crc.h"
 #include "base/mem.h"
 
 static void write_stream(record_writer *w, uint32_t stream, const event_vec *events, size_t block_size, uint64_t *state)
@@ -276,4 +277,32 @@ TEST(an_empty_session_is_a_whole_recording)
     CHECK_EQ(record_info_of(r).event_count, 0);
     record_close(r);
     temp_remove();
+}
+
+/* Files of every version stay readable: this one was written when its version was new. */
+TEST(a_recording_of_version_1_is_read_as_it_was_written)
+{
+    record_reader *r = open_reader(TEST_GOLDEN "/version1.rrt");
+    record_info info = record_info_of(r);
+    CHECK_STR(info.problem, "");
+    CHECK(info.is_complete);
+    CHECK_EQ(info.chunk_count, 4);
+    event_vec events = {0};
+    read_stream(r, 0, &events);
+    CHECK_EQ(events.count, 4000);
+    CHECK_EQ(crc32c(0, events.items, events.count * sizeof(ev)), 0x5870953d);
+    sim_state state = {0};
+    CHECK(record_chunk_at(r, 2).has_state);
+    CHECK_EQ(record_read_state(r, 2, &state), 0);
+    CHECK_EQ(state.threads.count, 4);
+    CHECK_EQ(state.fibers.count, 7);
+    CHECK_EQ(state.frames.count, 41);
+    CHECK_EQ(state.last_ns, 22173);
+    char text[64];
+    CHECK_EQ(record_read_text(r, 3, text, sizeof text), 0);
+    CHECK_STR(text, "the ring's index ran away");
+    CHECK_EQ(record_stream_at(r, 0).pid, 4711);
+    sim_state_free(&state);
+    vec_free(&events);
+    record_close(r);
 }
