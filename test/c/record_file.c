@@ -1,8 +1,8 @@
 /* What is written is read back, bit for bit: streams of all kinds, several at once, names without the events. */
 #include "record_stream.h"
 
+#include "base/crc.h"
 #include "base/mem.h"
-#include "sim/sim.h"
 
 static void write_stream(record_writer *w, uint32_t stream, const event_vec *events, size_t block_size, uint64_t *state)
 {
@@ -236,6 +236,36 @@ TEST(a_quiet_programs_events_reach_the_file_after_about_a_second)
     temp_remove();
 }
 
+TEST(a_quiet_program_beside_a_busy_one_reaches_the_file_too)
+{
+    record_writer *w = open_writer(temp_file("beside.rrt"));
+    uint64_t state = 3;
+    event_vec busy = {0};
+    stream_how how = random_how(&state, 20000);
+    stream_make(&busy, &state, &how);
+    for (uint32_t s = 0; s < 2; s++)
+        CHECK_EQ(record_writer_stream_begins(w, s, 1, 1, 1), 0);
+    ev e = ev_make(EV_CALL, 4000, 1, 800);
+    CHECK_EQ(record_writer_events(w, 1, &e, 1), 0);
+    bool is_there = false;
+    for (int i = 0; i < 3000 && !is_there; i++) {
+        for (int k = 0; k < 10; k++) /* the packing thread has always something to do */
+            CHECK_EQ(record_writer_events(w, 0, busy.items, busy.count), 0);
+        if (i % 20 != 19)
+            continue;
+        record_reader *r = open_reader(temp_file("beside.rrt"));
+        event_vec back = {0};
+        read_stream(r, 1, &back);
+        is_there = back.count == 1;
+        vec_free(&back);
+        record_close(r);
+    }
+    CHECK(is_there);
+    record_writer_close(w);
+    vec_free(&busy);
+    temp_remove();
+}
+
 TEST(an_empty_session_is_a_whole_recording)
 {
     record_writer *w = open_writer(temp_file("empty.rrt"));
@@ -326,4 +356,32 @@ TEST(a_recording_is_gone_on_with_behind_what_is_there)
     record_close(r);
     vec_free(&back);
     temp_remove();
+}
+
+/* Files of every version stay readable: this one was written when its version was new. */
+TEST(a_recording_of_version_1_is_read_as_it_was_written)
+{
+    record_reader *r = open_reader(TEST_GOLDEN "/version1.rrt");
+    record_info info = record_info_of(r);
+    CHECK_STR(info.problem, "");
+    CHECK(info.is_complete);
+    CHECK_EQ(info.chunk_count, 4);
+    event_vec events = {0};
+    read_stream(r, 0, &events);
+    CHECK_EQ(events.count, 4000);
+    CHECK_EQ(crc32c(0, events.items, events.count * sizeof(ev)), 0x5870953d);
+    sim_state state = {0};
+    CHECK(record_chunk_at(r, 2).has_state);
+    CHECK_EQ(record_read_state(r, 2, &state), 0);
+    CHECK_EQ(state.threads.count, 4);
+    CHECK_EQ(state.fibers.count, 7);
+    CHECK_EQ(state.frames.count, 41);
+    CHECK_EQ(state.last_ns, 22173);
+    char text[64];
+    CHECK_EQ(record_read_text(r, 3, text, sizeof text), 0);
+    CHECK_STR(text, "the ring's index ran away");
+    CHECK_EQ(record_stream_at(r, 0).pid, 4711);
+    sim_state_free(&state);
+    vec_free(&events);
+    record_close(r);
 }

@@ -69,6 +69,7 @@ struct record_writer {
     size_t queued_bytes, held_bytes; /* of events in the queue; of all buffers */
     VEC(buffer) spare;
     bool is_busy, stops;
+    uint64_t look_ns; /* when chunks of quiet streams are looked for next */
     int error;
     char problem[512];
     record_writer_stats stats;
@@ -482,20 +483,28 @@ static void queue_old(record_writer *w, uint64_t older_ns)
 
 static void wait_for_work(record_writer *w)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    uint64_t ns = (uint64_t)until.tv_nsec + LOOK_NS;
-    until.tv_sec += (time_t)(ns / 1000000000u);
-    until.tv_nsec = (long)(ns % 1000000000u);
+    struct timespec until = {(time_t)(w->look_ns / 1000000000u), (long)(w->look_ns % 1000000000u)};
     pthread_cond_timedwait(&w->work, &w->mutex, &until);
+}
+
+/* Also between chunks of a busy stream, beside which others may be quiet. */
+static void look_for_old(record_writer *w)
+{
+    uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
+    if (now_ns < w->look_ns)
+        return;
+    w->look_ns = now_ns + LOOK_NS;
     if (!w->error)
         queue_old(w, QUIET_NS);
 }
 
 static job *next_job(record_writer *w)
 {
-    while (!w->first && !w->stops)
+    look_for_old(w);
+    while (!w->first && !w->stops) {
         wait_for_work(w);
+        look_for_old(w);
+    }
     job *j = w->first;
     if (j) {
         w->first = j->next;
