@@ -579,6 +579,26 @@ TEST(windows_side_by_side_add_up_to_the_whole)
     }
 }
 
+TEST(the_longest_calls_are_the_first_of_all_calls_by_length)
+{
+    uint64_t seed = test_seed(9000);
+    for (int i = 0; i < 50; i++, seed++) {
+        uint64_t state = seed * 77 + 1;
+        made s = random_stream(&state, 500);
+        report *some = report_of(&s, &(report_desc){.longest_count = 1 + (size_t)i}), *all = report_of(&s, &(report_desc){.longest_count = 100000});
+        report_model a = report_model_of(some), b = report_model_of(all);
+        CHECK_EQ(a.longest_count, 1 + i);
+        for (size_t k = 0; k < a.longest_count; k++)
+            if (a.longest[k].duration_ns != b.longest[k].duration_ns || a.longest[k].begin_ns != b.longest[k].begin_ns)
+                TEST_FAILED("seed %" PRIu64 ": call %zu", seed, k);
+        for (size_t k = 1; k < b.longest_count; k++)
+            CHECK(b.longest[k].duration_ns <= b.longest[k - 1].duration_ns);
+        report_delete(some);
+        report_delete(all);
+        vec_free(&s.events);
+    }
+}
+
 TEST(a_failed_allocation_is_an_error_and_loses_no_memory)
 {
     uint64_t state = 3;

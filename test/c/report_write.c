@@ -177,6 +177,16 @@ TEST(names_lose_their_outer_modules_first)
     CHECK_STR(shown(40, "/srv/app/models/user.rb", cells_tail), "/srv/app/models/user.rb");
 }
 
+TEST(a_name_of_64_kib_takes_no_time_to_shorten)
+{
+    static char name[21800 * 3 + sizeof "B#f"];
+    for (size_t i = 0; i < 21800; i++)
+        memcpy(name + i * 3, "A::", 3);
+    memcpy(name + sizeof name - sizeof "B#f", "B#f", sizeof "B#f");
+    for (int i = 0; i < 1000; i++) /* by trying every form: minutes */
+        CHECK_STR(shown(6, name, cells_name), "…::B#f");
+}
+
 TEST(figures_have_three_digits_and_a_unit)
 {
     static const struct { double ns; const char *text; } times[] = {

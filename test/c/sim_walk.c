@@ -82,11 +82,10 @@ static void same_track(const told *a, uint32_t a_track, const told *b, uint32_t 
     }
 }
 
-static void compare(uint64_t seed, const stream_how *how)
+/* Frees the events. */
+static void compare_events(uint64_t seed, event_vec events)
 {
-    uint64_t state = seed;
-    event_vec events = {0};
-    stream_make(&events, &state, how);
+    uint64_t state = seed * 31 + 7;
     told got = {0}, want = {0};
     walk *w;
     reference *r;
@@ -137,6 +136,14 @@ static void compare(uint64_t seed, const stream_how *how)
     vec_free(&events);
 }
 
+static void compare(uint64_t seed, const stream_how *how)
+{
+    uint64_t state = seed;
+    event_vec events = {0};
+    stream_make(&events, &state, how);
+    compare_events(seed, events);
+}
+
 TEST(it_tells_what_the_reference_gives_out)
 {
     uint64_t seed = test_seed(1);
@@ -169,6 +176,21 @@ TEST(pure_noise_agrees)
     }
 }
 
+TEST(threads_that_end_and_come_back_agree)
+{
+    uint64_t seed = test_seed(300000);
+    for (int i = 0; i < 300; i++, seed++) {
+        static const ev_kind kinds[] = {EV_THREAD_STARTED, EV_THREAD_READY, EV_THREAD_SUSPENDED, EV_THREAD_RESUMED, EV_THREAD_EXITED, EV_SWITCH, EV_CALL};
+        uint64_t state = seed * 77 + 1;
+        event_vec events = {0};
+        for (uint64_t ticks = 100; events.count < 60; ticks += test_random_below(&state, 9)) {
+            uint32_t thread = 1 + (uint32_t)test_random_below(&state, 3);
+            stream_add(&events, ev_make(kinds[test_random_below(&state, 7)], ticks, thread, thread));
+        }
+        compare_events(seed, events);
+    }
+}
+
 TEST(a_definition_that_is_not_all_there_is_left_out)
 {
     catalog *c;
@@ -179,7 +201,7 @@ TEST(a_definition_that_is_not_all_there_is_left_out)
     ev *events = malloc(2 * sizeof *events); /* exactly as large, so that reading past it is seen */
     CHECK(events);
     events[0] = ev_make(EV_SWITCH, 10, 1, 1);
-    events[1] = ev_make(EV_DEFINE, 11, ev_define_number(EV_DEFINE_METHOD, 1), 4096);
+    events[1] = ev_make(EV_DEFINE, 11, ev_define_number(EV_DEFINE_METHOD, 1), sizeof(ev_method_def));
     CHECK_EQ(walk_run(w, 0, events, 2), 0);
     CHECK_EQ(catalog_method_limit(c, 0), 0);
     CHECK_EQ(walk_stream_info_of(w, 0).event_count, 2);

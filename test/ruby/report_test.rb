@@ -194,6 +194,23 @@ class ReportTest < Minitest::Test
     assert_operator method_named(JSON.parse(ran.out), "Object#foo")["calls"], :>, 1000
   end
 
+  def test_a_spoiled_chunk_is_left_out_and_the_rest_is_there
+    path = record("def foo = 1\ndef bar = 1\n400_000.times { foo }\nbar")
+    whole = report(path)
+    bytes = File.binread(path)
+    bytes.setbyte(bytes.size / 2, bytes.getbyte(bytes.size / 2) ^ 0x55)
+    File.binwrite(temp_path("spoiled.rrt"), bytes)
+    ran = run_rrtrace("report", temp_path("spoiled.rrt"), "--format=json")
+    assert_equal [0, 1], [ran.code, ran.err.lines.size], ran.err
+    spoiled = JSON.parse(ran.out)
+    assert_equal 1, method_named(spoiled, "Object#bar")["calls"]
+    assert_includes 1...method_named(whole, "Object#foo")["calls"], method_named(spoiled, "Object#foo")["calls"]
+    assert_empty spoiled["methods"].map { |m| m["name"] } - whole["methods"].map { |m| m["name"] }
+    ran = run_rrtrace("export", temp_path("spoiled.rrt"), "-f", "jsonl")
+    assert_equal [0, 1], [ran.code, ran.err.lines.size], ran.err
+    assert_equal spoiled["methods"].sum { |m| m["calls"] }, ran.out.lines.map { |line| JSON.parse(line) }.count { |row| !row["open_at_start"] }
+  end
+
   def test_misuse_is_one_line_and_code_2
     path = record("1")
     {

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define NAME_FORMS_BYTES 2048u /* finding a longer name's forms takes time by its square: its end is shown instead */
+
 static uint32_t code_point(const char *bytes, size_t length)
 {
     const unsigned char *b = (const unsigned char *)bytes;
@@ -118,6 +120,8 @@ unsigned cells_name(pen *o, const char *name, size_t bytes, unsigned width)
 {
     size_t begin = 0;
     bool is_cut = false;
+    if (bytes > NAME_FORMS_BYTES)
+        return cells_tail(o, name, bytes, width);
     for (unsigned n = 0; name_form(name, bytes, n, &begin, &is_cut); n++) {
         if (cells_width(name + begin, bytes - begin) + is_cut > width)
             continue;

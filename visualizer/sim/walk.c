@@ -152,9 +152,7 @@ static int stack_event(walk *w, walk_fiber *f, ev e, ev_kind kind, uint64_t now_
     while (f->frames.count > 0 && !error) {
         uint32_t top = f->frames.items[f->frames.count - 1].key;
         if (!ev_is_deeper(top, key) && (kind == EV_RETURN || top != key))
-            break;
-        if (kind == EV_RETURN && top == key)
-            break;
+            break; /* a RETURN's own frame ends below */
         error = pop(w, f, now_ns, SIM_CLOSED_UNWOUND);
     }
     if (error)
