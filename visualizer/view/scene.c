@@ -169,34 +169,70 @@ static void add_node(scene *s, const scene_input *in, const row *r, const histor
         note_label(s, r, node->value, x0, x1);
 }
 
+/* Resolutions come in steps of half an octave: history/'s cells stay as they are while the zoom changes little, and parts of a
+ * row that are about as far away are asked for together. */
+static uint64_t rounded_resolution(double ns)
+{
+    return ns < 2 ? 1 : (uint64_t)exp2(floor(log2(ns) * 2 + 0.5) * 0.5);
+}
+
+/* Where to ask from, so that everything from at_ns on is answered as in any other frame. */
+static uint64_t asked_from(uint64_t at_ns, uint64_t resolution_ns)
+{
+    uint64_t cell = at_ns / resolution_ns;
+    return cell < 2 ? 0 : (cell - 2) * resolution_ns;
+}
+
+static uint64_t asked_to(uint64_t end_ns, uint64_t resolution_ns)
+{
+    uint64_t over_ns = end_ns % resolution_ns;
+    return over_ns && end_ns < UINT64_MAX - resolution_ns ? end_ns - over_ns + resolution_ns : end_ns;
+}
+
 /* ns that a fold may hide at a place of the row. */
 static uint64_t resolution_ns(const scene_input *in, const row *r, float x0, float x1, float resolution_px)
 {
     float from[3] = {x0, r->y[0], r->z[1]}, to[3] = {x1, r->y[0], r->z[1]};
     float px = fmaxf(fmaxf(camera_px_per_x(in->camera, from), camera_px_per_x(in->camera, to)), 1e-3f);
     double ns = (double)resolution_px / (double)px / CAMERA_FILM * in->pose->window_ns;
-    return ns < 1 ? 1 : (uint64_t)ns;
+    return rounded_resolution(ns);
 }
 
-/* Finished spans of the row. */
+/* Finished spans in [*at_ns, end_ns), and on from where the last one ends. */
+static void add_stretch(scene *s, const scene_input *in, const row *r, uint64_t *at_ns, uint64_t end_ns, uint64_t resolution)
+{
+    while (*at_ns < end_ns && !s->is_full) {
+        size_t count = history_query_cells(in->history, r->track, r->depth, *at_ns, end_ns, resolution, s->nodes, SCENE_NODES);
+        for (size_t n = 0; n < count; n++)
+            add_node(s, in, r, &s->nodes[n]);
+        if (count > 0 && s->nodes[count - 1].end_ns > *at_ns)
+            *at_ns = s->nodes[count - 1].end_ns;
+        if (count < SCENE_NODES)
+            break;
+    }
+    if (*at_ns < end_ns)
+        *at_ns = end_ns;
+}
+
+/* Finished spans of the row. In perspective its parts meet where a cell of the coarser one begins, so that the seam keeps its
+ * place in time while the film moves. */
 static void add_history(scene *s, const scene_input *in, const row *r)
 {
-    uint64_t at_ns = r->ns[0];
     int segments = in->camera->is_parallel ? 1 : SEGMENTS;
+    uint64_t resolutions[SEGMENTS];
+    for (int i = 0; i < segments; i++)
+        resolutions[i] = resolution_ns(in, r, mixf(r->x[0], r->x[1], (float)i / (float)segments),
+                                       mixf(r->x[0], r->x[1], (float)(i + 1) / (float)segments), RESOLUTION_PX * s->coarseness);
+    uint64_t at_ns = asked_from(r->ns[0], resolutions[0]);
     for (int i = 0; i < segments; i++) {
-        float x0 = mixf(r->x[0], r->x[1], (float)i / (float)segments), x1 = mixf(r->x[0], r->x[1], (float)(i + 1) / (float)segments);
-        uint64_t end_ns = i + 1 == segments ? r->ns[1] : time_at(in, x1), resolution = resolution_ns(in, r, x0, x1, RESOLUTION_PX * s->coarseness);
-        while (at_ns < end_ns && !s->is_full) {
-            size_t count = history_query(in->history, r->track, r->depth, at_ns, end_ns, resolution, s->nodes, SCENE_NODES);
-            for (size_t n = 0; n < count; n++)
-                add_node(s, in, r, &s->nodes[n]);
-            if (count > 0 && s->nodes[count - 1].end_ns > at_ns)
-                at_ns = s->nodes[count - 1].end_ns;
-            if (count < SCENE_NODES)
-                break;
+        uint64_t end_ns = asked_to(r->ns[1], resolutions[i]);
+        if (i + 1 < segments) {
+            if (resolutions[i] == resolutions[i + 1])
+                continue;
+            uint64_t coarser = resolutions[i] > resolutions[i + 1] ? resolutions[i] : resolutions[i + 1];
+            end_ns = time_at(in, mixf(r->x[0], r->x[1], (float)(i + 1) / (float)segments)) / coarser * coarser;
         }
-        if (at_ns < end_ns)
-            at_ns = end_ns;
+        add_stretch(s, in, r, &at_ns, end_ns, resolutions[i]);
     }
 }
 
@@ -266,18 +302,13 @@ static const sim_span *open_at(scene *s, const scene_input *in, uint32_t track, 
     return depth < *first + *count ? &s->open[depth - *first] : NULL;
 }
 
-static bool has_spans(scene *s, const scene_input *in, const row *r, uint32_t depth)
-{
-    return history_query(in->history, r->track, depth, r->ns[0], r->ns[1], UINT64_MAX / 2, s->nodes, 1) > 0;
-}
-
 /* How many rows have something in sight. Calls nest, so above a row without spans there are none: bisection finds it. */
-static uint32_t rows_in_sight(scene *s, const scene_input *in, const row *r, uint32_t rows, uint32_t open_depth)
+static uint32_t rows_in_sight(const scene_input *in, const row *r, uint32_t rows, uint32_t open_depth)
 {
     uint32_t low = open_depth < rows ? open_depth : rows, high = rows; /* rows below low have some, from high on none */
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        if (has_spans(s, in, r, middle))
+        if (history_has_spans(in->history, r->track, middle, r->ns[0], r->ns[1]))
             low = middle + 1;
         else
             high = middle;
@@ -300,7 +331,7 @@ static void add_fiber(scene *s, const scene_input *in, const layout_lane *lane, 
     bool is_root = sub == 0, has_tail = state->last_fiber[sub] == fiber_id;
     uint64_t active_end_ns = is_root || fiber->end_ns > end_ns ? end_ns : fiber->end_ns;
     uint32_t open_depth = in->model->sim ? sim_open_depth(in->model->sim, fiber->track) : 0, open_first = 0;
-    uint32_t rows = rows_in_sight(s, in, &r, history_rows(in->history, fiber->track), open_depth);
+    uint32_t rows = rows_in_sight(in, &r, history_rows(in->history, fiber->track), open_depth);
     float row_height = layout_row_height(l, lane);
     uint32_t stride = row_stride(s, in, &r, row_height);
     size_t open_count = 0;
@@ -471,8 +502,12 @@ static void add_gc(scene *s, const scene_input *in, const layout_group *group, u
     uint64_t resolution = resolution_ns(in, &r, r.x[0], r.x[1], 1.5f);
     size_t count;
     /* Few enough to be blended: coarser until they fit. */
-    while ((count = history_query(in->history, track, 0, r.ns[0], r.ns[1], resolution, s->nodes, SCENE_NODES)) >= GLASS_MAX)
-        resolution *= 2;
+    for (;; resolution *= 2) {
+        count = history_query_cells(in->history, track, 0, asked_from(r.ns[0], resolution), asked_to(r.ns[1], resolution), resolution,
+                                    s->nodes, SCENE_NODES);
+        if (count < GLASS_MAX)
+            break;
+    }
     float alpha = glass_alpha(in, r.z[1] - r.z[0], count);
     for (size_t i = 0; i < count; i++) {
         double length_ns = (double)(s->nodes[i].end_ns - s->nodes[i].begin_ns);

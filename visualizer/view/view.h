@@ -116,8 +116,9 @@ bool view_input(view *v, const view_input_event *input);
 void view_build(view *v, const view_model *model, const view_status *status, uint32_t width_px, uint32_t height_px,
                 double frame_time_s, gpu_frame *out);
 
-/* How long the last frame took to draw. The number of boxes of the next ones follows. */
-void view_frame_cost(view *v, double frame_ms);
+/* What a frame cost: the device's time (or, if that is not known, how long drawing took), and the CPU time of view_build. The
+ * number of boxes of the next ones follows from both. */
+void view_frame_cost(view *v, double frame_ms, double cpu_ms);
 
 /* Does the next frame differ even without input or new data (something eases, a key is held)? */
 bool view_is_moving(const view *v);
