@@ -346,7 +346,7 @@ TEST(a_recursion_of_ten_thousand_calls_stays_in_the_picture_and_in_the_budget)
         scenes_deep(&s, 10000);
         view *v = still_view((view_camera)kind, 0, 0);
         gpu_frame frame = built(v, &s, &no_status);
-        CHECK(frame.box_count > 100 && frame.box_count < 45000);
+        CHECK(frame.box_count > (kind == VIEW_CAMERA_THREADS ? 20 : 100) && frame.box_count < 45000);
         float top_clip = 2;
         for (size_t i = 0; i < frame.box_count; i++) {
             const gpu_box *b = &frame.boxes[i];
@@ -362,6 +362,52 @@ TEST(a_recursion_of_ten_thousand_calls_stays_in_the_picture_and_in_the_budget)
         view_delete(v);
         session_delete(&s);
     }
+}
+
+TEST(from_above_a_deep_stack_is_drawn_in_a_few_dozen_rows)
+{
+    for (int kind = VIEW_CAMERA_FLAME; kind <= VIEW_CAMERA_THREADS; kind++) {
+        session s;
+        bool has_row[4096] = {false};
+        uint32_t rows = 0;
+        session_new(&s);
+        scenes_deep(&s, 4000);
+        view *v = still_view((view_camera)kind, 0, 0);
+        gpu_frame frame = built(v, &s, &no_status);
+        for (size_t i = 0; i < frame.box_count; i++) {
+            view_box_ref ref;
+            if (view_box_of(v, frame.boxes[i].id, &ref) && ref.depth < 4096 && !has_row[ref.depth]) {
+                has_row[ref.depth] = true;
+                rows++;
+            }
+        }
+        CHECK(rows > 20);
+        CHECK(kind == VIEW_CAMERA_FLAME || rows <= 64);
+        view_delete(v);
+        session_delete(&s);
+    }
+}
+
+TEST(a_small_budget_has_fewer_panes_of_gc_too)
+{
+    size_t panes[2];
+    for (int is_still = 0; is_still < 2; is_still++) {
+        session s;
+        view *v;
+        session_new(&s);
+        make_dense(&s);
+        for (int i = 0; i < 150; i++)
+            session_gc(&s, 3100 + i * 20, 3101 + i * 20);
+        CHECK_EQ(view_new(&v, &(view_desc){.is_software = true, .is_still = is_still, .begin_ns = SESSION_BEGIN_NS,
+                                           .end_ns = SESSION_BEGIN_NS + UINT64_C(6200000000)}), 0);
+        for (int i = 0; i < 200 && !is_still; i++)
+            view_frame_cost(v, 500, 1);
+        panes[is_still] = built(v, &s, &no_status).glass_count;
+        view_delete(v);
+        session_delete(&s);
+    }
+    CHECK(panes[1] == 150);
+    CHECK(panes[0] >= 15 && panes[0] <= 50);
 }
 
 TEST(gc_pauses_are_glass_over_all_lanes_of_their_process_and_never_too_thin)

@@ -10,11 +10,14 @@
 
 #define RESOLUTION_PX 1.3f  /* shorter than this is folded */
 #define ROW_MIN_PX 1.5f     /* rows lower than this are drawn several at a time */
+#define ROWS_FROM_ABOVE 48.0f
 #define SEGMENTS 4          /* parts of a row in perspective, each with a resolution of its own */
 #define LABEL_MIN_PX 26.0f
 #define FLOOR_Y -0.06f
 #define ATTEMPTS 8
-#define GLASS_MAX 160u      /* panes of a process */
+#define GLASS_MAX 160u      /* panes of a process, and at least: each covers many pixels, so they follow the budget of boxes */
+#define GLASS_MIN 48u
+#define BOXES_PER_PANE 40u
 #define GLASS_ALPHA_MAX 0.30f
 #define GLASS_ALPHA_SUM 0.52f
 #define GLASS_ALPHA_MIN 0.055f /* a pause is seen, however many there are */
@@ -279,13 +282,15 @@ static bool aim_row(const scene *s, const scene_input *in, row *r, float y0, flo
     return true;
 }
 
-/* Rows are merged in powers of two, so that a slowly changing height seldom changes the picture. */
-static uint32_t row_stride(const scene *s, const scene_input *in, row *r, float row_height)
+/* Rows are merged in powers of two, so that a slowly changing height seldom changes the picture. From above each row hides those
+ * below it, and all of them would be painted: there, 48 rows are as good as thousands. */
+static uint32_t row_stride(const scene *s, const scene_input *in, row *r, float row_height, uint32_t rows)
 {
     float middle[3] = {0.5f * (r->x[0] + r->x[1]), r->y[0], r->z[1]};
     float px_per_unit = fmaxf(r->px_per_unit, camera_px_per_y(in->camera, middle)); /* from above, rows hide behind each other */
     r->height_px = row_height * px_per_unit;
-    float counted_px = fmaxf(r->height_px, 2.0f * in->layout->threads_share);
+    float from_above_px = fminf(2.0f, ROWS_FROM_ABOVE * ROW_MIN_PX / (float)(rows + 1));
+    float counted_px = mixf(r->height_px, from_above_px, in->layout->threads_share);
     uint32_t stride = 1;
     while ((float)stride * counted_px < ROW_MIN_PX * sqrtf(s->coarseness) && stride < 4096)
         stride *= 2;
@@ -333,7 +338,7 @@ static void add_fiber(scene *s, const scene_input *in, const layout_lane *lane, 
     uint32_t open_depth = in->model->sim ? sim_open_depth(in->model->sim, fiber->track) : 0, open_first = 0;
     uint32_t rows = rows_in_sight(in, &r, history_rows(in->history, fiber->track), open_depth);
     float row_height = layout_row_height(l, lane);
-    uint32_t stride = row_stride(s, in, &r, row_height);
+    uint32_t stride = row_stride(s, in, &r, row_height, rows);
     size_t open_count = 0;
     bool was_seen = false;
     if (rows > state->seen[sub])
@@ -500,12 +505,13 @@ static void add_gc(scene *s, const scene_input *in, const layout_group *group, u
     if (track == SIM_TRACK_NONE || !aim_row(s, in, &r, r.y[0], r.y[1]))
         return;
     uint64_t resolution = resolution_ns(in, &r, r.x[0], r.x[1], 1.5f);
-    size_t count;
+    size_t count, panes_max = s->budget / BOXES_PER_PANE;
+    panes_max = panes_max < GLASS_MIN ? GLASS_MIN : panes_max > GLASS_MAX ? GLASS_MAX : panes_max;
     /* Few enough to be blended: coarser until they fit. */
     for (;; resolution *= 2) {
         count = history_query_cells(in->history, track, 0, asked_from(r.ns[0], resolution), asked_to(r.ns[1], resolution), resolution,
                                     s->nodes, SCENE_NODES);
-        if (count < GLASS_MAX)
+        if (count < panes_max)
             break;
     }
     float alpha = glass_alpha(in, r.z[1] - r.z[0], count);

@@ -21,7 +21,7 @@
 #define TARGET_MS_HARDWARE 3.2
 #define TARGET_MS_CPU 3.0 /* of view_build, under the model lock for the most part; 3.75 at most */
 #define OVER 1.25 /* times the target: fewer boxes; between the two nothing changes, so that the picture stands still */
-#define UNDER 0.7 /* … more */
+#define UNDER 0.85 /* … more */
 #define HINT_S 12.0
 #define HINT_FADE_S 2.0
 #define SETTLE_ROUNDS 6 /* of a still or a first picture: the stack's height, the rows and the camera depend on each other */
@@ -37,6 +37,7 @@ struct view {
     bool has_base, has_range;
     double age_s;
     double budget;        /* boxes */
+    double cost;          /* of the last frames, eased; 1: the target */
     bool is_moving;
 };
 
@@ -49,6 +50,7 @@ int view_new(view **out, const view_desc *desc)
     if (v->desc.scale <= 0)
         v->desc.scale = 1;
     v->budget = desc->is_still ? BUDGET_STILL : desc->is_software ? BUDGET_SOFTWARE : BUDGET_HARDWARE;
+    v->cost = 1;
     nav_init(&v->nav, desc->camera, v->desc.scale);
     int error = font_new(&v->font);
     if (error) {
@@ -169,10 +171,11 @@ void view_frame_cost(view *v, double frame_ms, double cpu_ms)
 {
     double share = frame_ms / (v->desc.is_software ? TARGET_MS_SOFTWARE : TARGET_MS_HARDWARE);
     share = fmax(share, cpu_ms / TARGET_MS_CPU);
+    v->cost += 0.2 * (fmin(share, 2) - v->cost); /* one slow frame says nothing */
     /* Slow to give, quick to take: a frame that is late is worse than one that is a little coarser. */
-    if (share > OVER)
+    if (v->cost > OVER)
         v->budget *= 0.93;
-    else if (share < UNDER && v->scene.coarseness > 1)
+    else if (v->cost < UNDER && v->scene.coarseness > 1)
         v->budget *= 1.03;
     v->budget = fmin(fmax(v->budget, BUDGET_MIN), BUDGET_MAX);
 }
