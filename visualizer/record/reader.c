@@ -36,6 +36,7 @@ struct record_reader {
     char *path; /* owned */
     chunk_file_header header;
     uint64_t file_bytes;
+    uint64_t followed_bytes; /* record_follow: the chunks up to here are known; 0: not following */
     bool is_complete;
     VEC(entry) entries;
     VEC(record_stream) streams;
@@ -405,6 +406,44 @@ static int scan(record_reader *r, desk *d)
     return 0;
 }
 
+/* ---- a file that still grows ------------------------------------------------------------------------------------------ */
+
+/* The first head that is not whole is that of the chunk being written; the index is the end. */
+static int follow(record_reader *r, desk *d)
+{
+    size_t before = r->entries.count;
+    for (;;) {
+        chunk_head head;
+        uint64_t at = r->followed_bytes;
+        int error = read_at(r, at, &head, sizeof head);
+        if (error == -EBADMSG || (!error && (!is_sound(r, &head, at) || head.kind == CHUNK_INDEX)))
+            return (int)(r->entries.count - before);
+        if (!error)
+            error = add_entry(r, at, &head);
+        if (!error && head.kind == CHUNK_STREAM_BEGINS)
+            error = read_begins(r, d, &head, at);
+        if (error)
+            return error;
+        r->followed_bytes += chunk_bytes(&head);
+    }
+}
+
+int record_refresh(record_reader *r)
+{
+    struct stat st;
+    if (r->followed_bytes == 0)
+        return 0;
+    if (fstat(r->fd, &st) != 0)
+        return -errno;
+    r->file_bytes = (uint64_t)st.st_size;
+    desk *d = take_desk(r);
+    if (!d)
+        return -ENOMEM;
+    int count = follow(r, d);
+    give_desk(r, d);
+    return count;
+}
+
 /* ---- open and close ------------------------------------------------------------------------------------------------- */
 
 void record_close(record_reader *r)
@@ -480,7 +519,7 @@ static int read_contents(record_reader *r, char *error, size_t error_bytes)
     return code ? say(error, error_bytes, code, r->path, strerror(-code)) : 0;
 }
 
-int record_open(record_reader **out, const char *path, char *error, size_t error_bytes)
+static int open_reader(record_reader **out, const char *path, bool follows, char *error, size_t error_bytes)
 {
     *out = NULL;
     record_reader *r = mem_zalloc(1, sizeof *r);
@@ -495,14 +534,29 @@ int record_open(record_reader **out, const char *path, char *error, size_t error
     int code = open_file(r, error, error_bytes);
     if (!code)
         code = read_file_header(r, error, error_bytes);
-    if (!code)
+    if (!code && !follows)
         code = read_contents(r, error, error_bytes);
+    if (!code && follows) {
+        r->followed_bytes = r->header.header_bytes;
+        code = record_refresh(r);
+        code = code < 0 ? say(error, error_bytes, code, path, strerror(-code)) : 0;
+    }
     if (code) {
         record_close(r);
         return code;
     }
     *out = r;
     return 0;
+}
+
+int record_open(record_reader **out, const char *path, char *error, size_t error_bytes)
+{
+    return open_reader(out, path, false, error, error_bytes);
+}
+
+int record_follow(record_reader **out, const char *path, char *error, size_t error_bytes)
+{
+    return open_reader(out, path, true, error, error_bytes);
 }
 
 /* ---- what is in it ---------------------------------------------------------------------------------------------------- */

@@ -7,7 +7,7 @@
  *          last chunk with has_state at or before i: record_read_state and sim_stream_resume (or from the stream's first chunk
  *          with sim_stream_open), then record_read_events chunk by chunk into sim_run; record_close.
  * Memory:  144 bytes a chunk; a few MiB for each thread that reads at the same time.
- * Threads: record_open and record_close on one; all others from any number at once.
+ * Threads: record_open, record_refresh and record_close on one; all others from any number at once.
  * Units:   CLOCK_MONOTONIC ns; slots are 16-byte events, payload of DEFINEs included.
  * Errors:  a file is hostile: sizes, counts and offsets are checked before anything is allocated. What is damaged is said in
  *          one line with the chunk and the byte where it lies, and the rest can still be read. A chunk either gives its
@@ -29,6 +29,11 @@ typedef struct record_reader record_reader;
  * its header can be read: see record_info.problem. */
 int record_open(record_reader **out, const char *path, char *error, size_t error_bytes);
 void record_close(record_reader *r); /* NULL is fine */
+
+/* A file that is still being written, by this process or another: what is whole so far, without a word about its missing end.
+ * record_refresh takes in what has come since: the number of new chunks, or -errno. Not at the same time as other calls. */
+int record_follow(record_reader **out, const char *path, char *error, size_t error_bytes); /* as record_open */
+int record_refresh(record_reader *r);
 
 #define RECORD_PROBLEM_BYTES 512
 
