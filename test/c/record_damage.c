@@ -412,6 +412,42 @@ TEST(a_file_that_may_not_grow_ends_the_recording_and_keeps_what_came_before)
     temp_remove();
 }
 
+TEST(a_killed_recorder_leaves_all_but_its_last_chunk)
+{
+    event_vec events = {0}, back = {0};
+    make_events(&events, 150000);
+    const char *path = temp_file("killed.rrt");
+    pid_t pid = fork();
+    CHECK(pid >= 0);
+    if (pid == 0) {
+        record_writer *w = open_writer(path);
+        record_writer_stream_begins(w, 0, 1, 1, 1);
+        for (;;)
+            feed(w, &events, 1);
+    }
+    struct stat st = {0};
+    for (int i = 0; i < 6000 && st.st_size < 3000000; i++) {
+        usleep(5000);
+        stat(path, &st);
+    }
+    CHECK_EQ(kill(pid, SIGKILL), 0);
+    CHECK_EQ(waitpid(pid, NULL, 0), pid);
+    CHECK_EQ(stat(path, &st), 0);
+    record_reader *r = open_reader(path);
+    record_info info = record_info_of(r);
+    CHECK(!info.is_complete && is_one_line(info.problem, path));
+    record_chunk last = record_chunk_at(r, info.chunk_count - 1);
+    CHECK((uint64_t)st.st_size - last.offset - last.bytes < (uint64_t)2 << 20);
+    read_stream(r, 0, &back);
+    CHECK(back.count > 500000);
+    for (size_t i = 0; i < back.count; i++)
+        CHECK(memcmp(&back.items[i], &events.items[i % events.count], sizeof(ev)) == 0);
+    record_close(r);
+    vec_free(&events);
+    vec_free(&back);
+    temp_remove();
+}
+
 TEST(a_full_disk_is_told_in_one_line)
 {
     record_writer *w;
