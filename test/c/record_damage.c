@@ -613,3 +613,28 @@ TEST(a_slow_disk_makes_the_caller_wait_and_loses_nothing)
     vec_free(&events);
     temp_remove();
 }
+
+TEST(memory_is_bounded_with_a_thousand_streams)
+{
+    enum { MANY = 1000 };
+    event_vec events = {0};
+    make_events(&events, 16000);
+    record_writer *w = open_writer(temp_file("many.rrt"));
+    uint64_t most = 0;
+    for (uint32_t s = 0; s < MANY; s++) {
+        CHECK_EQ(record_writer_stream_begins(w, s, s, 1, 1), 0);
+        CHECK_EQ(record_writer_events(w, s, events.items, events.count), 0); /* 256 MB in all */
+        uint64_t held = record_writer_stats_of(w).held_bytes;
+        most = held > most ? held : most;
+    }
+    CHECK(most > 0 && most <= WRITER_BUDGET_BYTES + ((size_t)1 << 20));
+    CHECK_EQ(record_writer_finish(w), 0);
+    record_writer_close(w);
+    record_reader *r = open_reader(temp_file("many.rrt"));
+    CHECK(record_info_of(r).is_complete);
+    CHECK_EQ(record_info_of(r).stream_count, MANY);
+    CHECK(record_info_of(r).event_count >= (uint64_t)MANY * 15000);
+    record_close(r);
+    vec_free(&events);
+    temp_remove();
+}

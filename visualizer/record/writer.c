@@ -121,6 +121,7 @@ record_writer_stats record_writer_stats_of(record_writer *w)
 {
     pthread_mutex_lock(&w->mutex);
     record_writer_stats stats = w->stats;
+    stats.held_bytes = w->held_bytes;
     pthread_mutex_unlock(&w->mutex);
     return stats;
 }
@@ -574,9 +575,8 @@ static int add_events(record_writer *w, stream *st, const ev *events, uint32_t c
         queue_fill(w, st);
     uint32_t wanted = st->fill.count + count;
     if (wanted > st->fill.capacity) {
-        bool is_over = w->held_bytes + wanted * sizeof(ev) > WRITER_BUDGET_BYTES;
-        if (is_over && st->fill.count > 0) {
-            queue_fill(w, st);
+        if (w->held_bytes + wanted * sizeof(ev) > WRITER_BUDGET_BYTES) { /* many streams: smaller chunks for all */
+            queue_old(w, 0);
             wanted = count;
         }
         wait_for_room(w);
