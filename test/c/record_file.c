@@ -328,6 +328,85 @@ TEST(an_empty_session_is_a_whole_recording)
     temp_remove();
 }
 
+TEST(a_settled_file_is_whole_and_goes_on)
+{
+    uint64_t seed = test_seed(6000), state = seed;
+    event_vec events = {0}, back = {0};
+    stream_how how = random_how(&state, 20000);
+    stream_make(&events, &state, &how);
+    const char *path = temp_file("settled.rrt");
+    record_writer *w = open_writer(path);
+    CHECK_EQ(record_writer_stream_begins(w, 0, 4711, 2, 5), 0);
+    for (size_t i = 0, end; i < events.count; i = end) {
+        end = block_end(&events, i, events.count / 4);
+        CHECK_EQ(record_writer_events(w, 0, events.items + i, end - i), 0);
+        CHECK_EQ(record_writer_settle(w), 0);
+        CHECK_EQ(record_writer_settle(w), 0); /* once more is no more */
+        event_vec so_far = {.items = events.items, .count = end, .capacity = events.capacity};
+        record_reader *r = open_reader(path);
+        CHECK(record_info_of(r).is_complete);
+        read_stream(r, 0, &back);
+        same_events(&back, &so_far, seed);
+        record_close(r);
+        back.count = 0;
+    }
+    CHECK_EQ(record_writer_stream_ends(w, 0, NULL), 0);
+    CHECK_EQ(record_writer_finish(w), 0);
+    record_writer_close(w);
+    record_reader *r = open_reader(path);
+    record_info info = record_info_of(r);
+    CHECK(info.is_complete);
+    for (uint32_t i = 0; i < info.chunk_count; i++)
+        CHECK(record_chunk_at(r, i).kind != RECORD_OTHER); /* the earlier indices are gone */
+    read_stream(r, 0, &back);
+    same_events(&back, &events, seed);
+    record_close(r);
+    vec_free(&events);
+    vec_free(&back);
+    temp_remove();
+}
+
+TEST(a_recording_is_gone_on_with_behind_what_is_there)
+{
+    uint64_t seed = test_seed(7000), state = seed;
+    const char *path = temp_file("on.rrt");
+    event_vec events[3] = {0}, back = {0};
+    for (uint32_t i = 0; i < 3; i++) {
+        stream_how how = random_how(&state, 3000);
+        stream_make(&events[i], &state, &how);
+        record_writer *w;
+        char error[512];
+        CHECK_EQ(record_writer_go_on(&w, path, error, sizeof error), 0); /* the first time there is nothing yet */
+        CHECK_EQ(record_writer_first_stream(w), i);
+        CHECK_EQ(record_writer_stream_begins(w, 0, 100 + i, 1, 5), 0);
+        write_stream(w, 0, &events[i], 1000, &state);
+        if (i != 1) /* the second is left as a killed recorder leaves it */
+            CHECK_EQ(record_writer_stream_ends(w, 0, NULL), 0);
+        record_writer_close(w);
+        if (i == 1) {
+            struct stat st;
+            CHECK_EQ(stat(path, &st), 0);
+            CHECK_EQ(truncate(path, st.st_size - 30), 0);
+        }
+    }
+    record_reader *r = open_reader(path);
+    record_info info = record_info_of(r);
+    CHECK_STR(info.problem, "");
+    CHECK(info.is_complete);
+    CHECK_EQ(info.stream_count, 3);
+    for (uint32_t i = 0; i < 3; i++) {
+        CHECK_EQ(record_stream_at(r, i).pid, 100 + i);
+        CHECK_EQ(record_stream_at(r, i).has_ended, i != 1);
+        back.count = 0;
+        read_stream(r, i, &back);
+        same_events(&back, &events[i], seed);
+        vec_free(&events[i]);
+    }
+    record_close(r);
+    vec_free(&back);
+    temp_remove();
+}
+
 /* Files of every version stay readable: this one was written when its version was new. */
 TEST(a_recording_of_version_1_is_read_as_it_was_written)
 {

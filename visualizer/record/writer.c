@@ -3,6 +3,7 @@
 #include "base/mem.h"
 #include "record/chunk.h"
 #include "record/columns.h"
+#include "record/reader.h"
 #include "record/state_code.h"
 #include "sim/timebase.h"
 #include "wire/clock.h"
@@ -20,6 +21,8 @@
 
 #define QUEUED_BYTES_MAX ((size_t)16 << 20) /* waiting to be packed; some 15 ms of work */
 #define SPARE_BUFFERS 4u                    /* full-size ones kept: fresh memory costs as much as the packing's quarter */
+#define BUSY_TRIES 300u                     /* 3 s: the session that recorded into the file before is just ending… */
+#define BUSY_WAIT_US 10000u
 #define BUFFER_SLOTS_MIN 256u               /* 4 KiB: there may be thousands of quiet processes */
 #define QUIET_NS UINT64_C(1000000000)       /* a chunk is written when its first event is this old… */
 #define LOOK_NS UINT64_C(250000000)         /* …at the next look */
@@ -60,7 +63,8 @@ struct record_writer {
     pthread_mutex_t mutex;
     pthread_cond_t work, room; /* something to do; something is done */
     /* Under the mutex: */
-    VEC(stream *) streams; /* by number; NULL: has not begun. Owned; only the caller adds */
+    VEC(stream *) streams; /* by number in the file; NULL: has not begun. Owned; only the caller adds */
+    uint32_t first_stream; /* the caller's number 0 in the file; constant */
     job *first, **last;
     size_t queued_bytes, held_bytes; /* of events in the queue; of all buffers */
     VEC(buffer) spare;
@@ -73,6 +77,7 @@ struct record_writer {
     columns_coder *coder;
     columns_bytes out, definitions, columns; /* the chunk being made */
     uint64_t offset;                /* where it goes */
+    uint64_t settled_offset;        /* where the index stands that the file ends with now; 0: it ends with no index */
     VEC(chunk_entry) index;
 };
 
@@ -223,10 +228,13 @@ static int end_chunk(record_writer *w, chunk_head *head)
 
 /* ---- chunks: the thread alone ---------------------------------------------------------------------------------- */
 
-/* The clock's line as the simulation will have it after these events. */
-static void follow_clock(stream *st, const buffer *b)
+/* The clock's line as the simulation will have it after these events. Returns the line of the first of them: a stream's
+ * first two pairs give one, and later pairs begin new ones, which say nothing of what came before. */
+static timebase_line follow_clock(stream *st, const buffer *b)
 {
     uint64_t last_ticks = st->last_ticks;
+    timebase_line first = st->clock.line;
+    bool is_known = st->clock.pair_count >= 2;
     for (uint32_t i = 0; i < b->count; i++) {
         ev e = b->events[i];
         ev_clock_def pair;
@@ -234,23 +242,25 @@ static void follow_clock(stream *st, const buffer *b)
             if (ev_define_what(e) == EV_DEFINE_CLOCK && e.place >= sizeof pair) {
                 memcpy(&pair, b->events + i + 1, sizeof pair);
                 timebase_calibrate(&st->clock, &pair, last_ticks);
+                first = is_known ? first : st->clock.line;
+                is_known |= st->clock.pair_count >= 2;
             }
             i += ev_define_slots(e.place); /* all there: columns_encode has looked */
         }
         last_ticks = ev_ticks_of(e);
     }
     st->last_ticks = last_ticks;
+    return first;
 }
 
 static void set_times(stream *st, const buffer *b, chunk_head *head)
 {
-    timebase_line before = st->clock.line;
-    bool was_known = st->clock.pair_count >= 2;
+    timebase_line first = st->clock.line;
     if (head->define_count > 0)
-        follow_clock(st, b);
+        first = follow_clock(st, b);
     else
         st->last_ticks = ev_ticks_of(b->events[b->count - 1]);
-    head->begin_ns = timebase_ns(was_known ? &before : &st->clock.line, ev_ticks_of(b->events[0]));
+    head->begin_ns = timebase_ns(&first, ev_ticks_of(b->events[0]));
     head->end_ns = timebase_ns(&st->clock.line, st->last_ticks);
     if (head->end_ns < head->begin_ns)
         head->end_ns = head->begin_ns;
@@ -297,8 +307,27 @@ static int write_small(record_writer *w, const job *j)
     return error ? fail_now(w, error, "") : end_chunk(w, &head);
 }
 
+/* The index that the file ended with makes room for what comes now. */
+static int unsettle(record_writer *w)
+{
+    if (w->settled_offset == 0)
+        return 0;
+    if (ftruncate(w->fd, (off_t)w->settled_offset) != 0 || lseek(w->fd, (off_t)w->settled_offset, SEEK_SET) < 0)
+        return fail_now(w, -errno, "can't be written");
+    w->offset = w->settled_offset;
+    w->settled_offset = 0;
+    return 0;
+}
+
+static int write_index(record_writer *w);
+
 static int write_job(record_writer *w, const job *j)
 {
+    if (j->kind == CHUNK_INDEX)
+        return write_index(w);
+    int error = unsettle(w);
+    if (error)
+        return error;
     return j->kind == CHUNK_EVENTS ? write_events(w, j) : write_small(w, j);
 }
 
@@ -341,6 +370,8 @@ static int build_index(record_writer *w, chunk_head *head)
 /* Also tried after a failure: on a full disk there may be room for it, where the last chunk was cut off. */
 static int write_index(record_writer *w)
 {
+    if (w->settled_offset != 0)
+        return 0; /* nothing has come since */
     chunk_head head = begin_chunk(w, CHUNK_INDEX, 0);
     head.flags = w->error ? CHUNK_CUT_SHORT : 0;
     int error = build_index(w, &head);
@@ -354,7 +385,11 @@ static int write_index(record_writer *w)
     memcpy(w->out.items + w->out.count, &trailer, sizeof trailer);
     head.crc = chunk_head_crc(&head);
     memcpy(w->out.items, &head, sizeof head);
-    return append(w, w->out.items, w->out.count + sizeof trailer);
+    uint64_t offset = w->offset;
+    error = append(w, w->out.items, w->out.count + sizeof trailer);
+    if (!error)
+        w->settled_offset = offset;
+    return error;
 }
 
 /* ---- buffers and the queue: mutex held ------------------------------------------------------------------------- */
@@ -505,7 +540,8 @@ static void *writer_main(void *argument)
 
 static stream *stream_of(record_writer *w, uint32_t number)
 {
-    return number < w->streams.count ? w->streams.items[number] : NULL;
+    size_t place = (size_t)w->first_stream + number;
+    return place < w->streams.count ? w->streams.items[place] : NULL;
 }
 
 /* Lossless: rather the ring fills, and the program waits. */
@@ -564,7 +600,7 @@ int record_writer_stream_begins(record_writer *w, uint32_t number, uint32_t pid,
 {
     chunk_begins begins = {pid, clock_source, begin_ns};
     pthread_mutex_lock(&w->mutex);
-    int error = w->error ? w->error : stream_begins(w, number, &begins);
+    int error = w->error ? w->error : stream_begins(w, w->first_stream + number, &begins);
     pthread_mutex_unlock(&w->mutex);
     return error;
 }
@@ -670,14 +706,34 @@ int record_writer_state(record_writer *w, uint32_t number, const sim_state *stat
     return error;
 }
 
+/* Mutex held. */
+static int wait_until_idle(record_writer *w)
+{
+    while (!w->error && (w->first || w->is_busy))
+        pthread_cond_wait(&w->room, &w->mutex);
+    return w->error;
+}
+
 int record_writer_flush(record_writer *w)
 {
     pthread_mutex_lock(&w->mutex);
     if (!w->error)
         queue_old(w, 0);
-    while (!w->error && (w->first || w->is_busy))
-        pthread_cond_wait(&w->room, &w->mutex);
-    int error = w->error;
+    int error = wait_until_idle(w);
+    pthread_mutex_unlock(&w->mutex);
+    return error;
+}
+
+int record_writer_settle(record_writer *w)
+{
+    pthread_mutex_lock(&w->mutex);
+    if (!w->error) {
+        queue_old(w, 0);
+        job *j = job_new(w, CHUNK_INDEX, NULL);
+        if (j)
+            queue(w, j);
+    }
+    int error = wait_until_idle(w); /* so nobody adds a stream while the index lists them */
     pthread_mutex_unlock(&w->mutex);
     return error;
 }
@@ -698,29 +754,130 @@ static bool is_ours(int fd)
     return count <= 0 || (count == sizeof magic && memcmp(magic, CHUNK_FILE_MAGIC, sizeof magic) == 0);
 }
 
-static int open_file(record_writer *w, char *error, size_t error_bytes)
+/* A descriptor that may be written, or -errno and one line. Nothing in it is touched yet. */
+static int open_path(const char *path, unsigned busy_tries, char *error, size_t error_bytes)
 {
-    w->fd = open(w->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOCTTY, 0666);
-    if (w->fd < 0)
-        w->fd = open(w->path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY, 0666); /* a device or a pipe */
-    if (w->fd < 0) {
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOCTTY, 0666);
+    if (fd < 0)
+        fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY, 0666); /* a device or a pipe */
+    if (fd < 0) {
         int code = -errno;
-        snprintf(error, error_bytes, "%s: can't be written: %s", w->path, strerror(-code));
+        snprintf(error, error_bytes, "%s: can't be written: %s", path, strerror(-code));
         return code;
     }
     struct stat st;
-    if (fstat(w->fd, &st) != 0 || !S_ISREG(st.st_mode))
-        return 0;
-    if (flock(w->fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
-        return say(error, error_bytes, -EBUSY, w->path, "is being recorded into by another session; choose another name");
-    if (!is_ours(w->fd))
-        return say(error, error_bytes, -EEXIST, w->path, "exists and is no recording; remove it or choose another name");
-    if (ftruncate(w->fd, 0) != 0) {
+    int code = 0;
+    if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))
+        return fd;
+    bool is_busy;
+    while ((is_busy = flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) && busy_tries-- > 0)
+        usleep(BUSY_WAIT_US);
+    if (is_busy)
+        code = say(error, error_bytes, -EBUSY, path, "is being recorded into by another session; choose another name");
+    else if (!is_ours(fd))
+        code = say(error, error_bytes, -EEXIST, path, "exists and is no recording; remove it or choose another name");
+    if (code)
+        close(fd);
+    return code ? code : fd;
+}
+
+int record_writer_check(const char *path, bool goes_on, char *error, size_t error_bytes)
+{
+    int fd = open_path(path, goes_on ? BUSY_TRIES : 0, error, error_bytes);
+    if (fd >= 0)
+        close(fd);
+    return fd < 0 ? fd : 0;
+}
+
+/* A stream that was recorded before: it is listed in the index, and no more. */
+static int adopt_stream(record_writer *w, const record_stream *before)
+{
+    while (w->streams.count <= before->stream) {
+        stream **place = vec_push(&w->streams);
+        if (!place)
+            return -ENOMEM;
+        *place = NULL;
+    }
+    stream *st = mem_zalloc(1, sizeof *st);
+    if (!st)
+        return -ENOMEM;
+    st->number = before->stream;
+    st->entry = (chunk_stream){
+        .stream = before->stream,
+        .pid = before->pid,
+        .clock_source = before->clock_source,
+        .has_ended = before->has_ended,
+        .begin_ns = before->begin_ns,
+        .end_ns = before->end_ns,
+        .event_count = before->event_count,
+    };
+    w->streams.items[before->stream] = st;
+    return 0;
+}
+
+static int adopt_chunk(record_writer *w, const record_chunk *before)
+{
+    chunk_entry *entry = vec_push(&w->index);
+    if (!entry)
+        return -ENOMEM;
+    entry->offset = before->offset;
+    if (pread(w->fd, &entry->head, sizeof entry->head, (off_t)before->offset) != sizeof entry->head)
+        return -EIO;
+    w->offset = before->offset + before->bytes > w->offset ? before->offset + before->bytes : w->offset;
+    w->stats.event_count += before->event_count;
+    return 0;
+}
+
+/* The chunks that are whole stay; what comes after them, an index or a damaged end, makes room. */
+static int adopt(record_writer *w, char *error, size_t error_bytes)
+{
+    record_reader *before;
+    int code = record_open(&before, w->path, error, error_bytes);
+    if (code)
+        return code;
+    record_info info = record_info_of(before);
+    w->offset = sizeof(chunk_file_header);
+    for (uint32_t i = 0; i < info.stream_count && !code; i++) {
+        record_stream st = record_stream_at(before, i);
+        code = adopt_stream(w, &st);
+    }
+    for (uint32_t i = 0; i < info.chunk_count && !code; i++) {
+        record_chunk c = record_chunk_at(before, i);
+        code = adopt_chunk(w, &c);
+    }
+    record_close(before);
+    w->first_stream = (uint32_t)w->streams.count;
+    w->stats.chunk_count = w->index.count;
+    w->stats.file_bytes = w->offset;
+    if (!code && (ftruncate(w->fd, (off_t)w->offset) != 0 || lseek(w->fd, (off_t)w->offset, SEEK_SET) < 0))
+        code = -errno;
+    if (code)
+        snprintf(error, error_bytes, "%s: can't be gone on with: %s", w->path, strerror(-code));
+    return code;
+}
+
+static bool is_empty(int fd)
+{
+    struct stat st;
+    return fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size == 0;
+}
+
+static int write_file_header(record_writer *w, char *error, size_t error_bytes);
+
+static int open_file(record_writer *w, bool goes_on, char *error, size_t error_bytes)
+{
+    w->fd = open_path(w->path, goes_on ? BUSY_TRIES : 0, error, error_bytes);
+    if (w->fd < 0)
+        return w->fd;
+    if (goes_on && !is_empty(w->fd))
+        return adopt(w, error, error_bytes);
+    struct stat st;
+    if (fstat(w->fd, &st) == 0 && S_ISREG(st.st_mode) && ftruncate(w->fd, 0) != 0) {
         int code = -errno;
         snprintf(error, error_bytes, "%s: can't be emptied: %s", w->path, strerror(-code));
         return code;
     }
-    return 0;
+    return write_file_header(w, error, error_bytes);
 }
 
 static int write_file_header(record_writer *w, char *error, size_t error_bytes)
@@ -793,7 +950,7 @@ static void writer_free(record_writer *w)
     mem_free(w);
 }
 
-int record_writer_open(record_writer **out, const char *path, char *error, size_t error_bytes)
+static int open_writer(record_writer **out, const char *path, bool goes_on, char *error, size_t error_bytes)
 {
     *out = NULL;
     record_writer *w = mem_zalloc(1, sizeof *w);
@@ -812,9 +969,7 @@ int record_writer_open(record_writer **out, const char *path, char *error, size_
     if (code)
         say(error, error_bytes, code, path, "memory is out");
     if (!code)
-        code = open_file(w, error, error_bytes);
-    if (!code)
-        code = write_file_header(w, error, error_bytes);
+        code = open_file(w, goes_on, error, error_bytes);
     if (!code && (code = start_thread(w)) != 0)
         say(error, error_bytes, code, path, "no thread could be started to write it");
     if (code) {
@@ -824,6 +979,18 @@ int record_writer_open(record_writer **out, const char *path, char *error, size_
     *out = w;
     return 0;
 }
+
+int record_writer_open(record_writer **out, const char *path, char *error, size_t error_bytes)
+{
+    return open_writer(out, path, false, error, error_bytes);
+}
+
+int record_writer_go_on(record_writer **out, const char *path, char *error, size_t error_bytes)
+{
+    return open_writer(out, path, true, error, error_bytes);
+}
+
+uint32_t record_writer_first_stream(const record_writer *w) { return w->first_stream; }
 
 int record_writer_finish(record_writer *w)
 {

@@ -11,7 +11,7 @@
  *          depth 24 are stored every 2.4 million events, and states take a few hundredths of the file however many there are.
  * Use:     record_writer_open; for each stream record_writer_stream_begins, record_writer_events… and _stream_ends; after a
  *          sim_run of exactly these events, if (record_writer_wants_state(w, n)): sim_stream_state, record_writer_state;
- *          record_writer_finish, look at record_writer_problem; record_writer_close.
+ *          record_writer_settle when it may be looked at; record_writer_finish, look at record_writer_problem; record_writer_close.
  * Memory:  at most WRITER_BUDGET_BYTES of events that wait (beyond that the caller waits: the ring fills, nothing is lost), a
  *          coder's 5 MiB, and 104 bytes a chunk for the index.
  * Threads: one caller at a time; the writer's own thread does all output.
@@ -38,6 +38,13 @@ typedef struct record_writer record_writer;
 /* Makes the file, or empties an older recording of that name; any other file is left alone (-EEXIST), and so is one that is
  * being recorded into (-EBUSY). 0 or -errno, and error is one clear line. */
 int record_writer_open(record_writer **out, const char *path, char *error, size_t error_bytes);
+/* The same, but an older recording stays: what comes now goes behind it, as further streams. Waits some seconds for a
+ * session that is just ending to let go of it. */
+int record_writer_go_on(record_writer **out, const char *path, char *error, size_t error_bytes);
+/* Could it be opened just now? Makes the file if it is not there, and changes nothing that is. */
+int record_writer_check(const char *path, bool goes_on, char *error, size_t error_bytes);
+/* What the caller's stream 0 is called in the file. */
+uint32_t record_writer_first_stream(const record_writer *w);
 
 /* stream: numbers of the caller, from 0, dense. begin_ns: CLOCK_MONOTONIC. These return 0, or the negative error that has
  * ended the recording; nobody need look. */
@@ -53,6 +60,8 @@ int record_writer_state(record_writer *w, uint32_t stream, const sim_state *stat
 
 /* Waits until all that was given is in the file (as far as the system is concerned; not forced on to the disk). */
 int record_writer_flush(record_writer *w);
+/* Flushes and writes the index: the file is complete as it stands. More may come; it takes the index's place. */
+int record_writer_settle(record_writer *w);
 /* Flushes, writes the index and closes the file. 0, or what has ended the recording. */
 int record_writer_finish(record_writer *w);
 /* Finishes if that is not done, and frees. NULL is fine. */

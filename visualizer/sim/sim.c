@@ -8,6 +8,7 @@
 #include "sim/state.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <string.h>
 
 /* Blocks worked on at once. More would use more scratch memory and make the picture wait longer; fewer would leave threads
@@ -28,7 +29,7 @@ struct sim {
     stacks stacks;
     block_work works[BATCH_BLOCKS];
     const sim_block *batch; /* borrowed during sim_run */
-    _Atomic int error;      /* first failure of a parallel step */
+    _Atomic int error;      /* a failure of a parallel step; relaxed: workers_run's end orders it before it is read */
 };
 
 int sim_new(sim **out, const sim_desc *desc)
@@ -81,7 +82,7 @@ static void summarise_one(void *context, size_t index, unsigned thread)
     (void)thread;
     int error = block_summarise(&s->works[index], s->batch[index].events, s->batch[index].event_count);
     if (error)
-        s->error = error;
+        atomic_store_explicit(&s->error, error, memory_order_relaxed);
 }
 
 static void emit_one(void *context, size_t index, unsigned thread)
@@ -90,7 +91,7 @@ static void emit_one(void *context, size_t index, unsigned thread)
     (void)thread;
     int error = block_emit(&s->works[index]);
     if (error)
-        s->error = error;
+        atomic_store_explicit(&s->error, error, memory_order_relaxed);
 }
 
 /* Serial: fold one block's summary into the running stacks, and give each of its parts the state that it starts from. */
@@ -130,12 +131,12 @@ static void give_out(sim *s, const block_work *w)
 static int run_batch(sim *s, const sim_block *blocks, size_t count)
 {
     s->batch = blocks;
-    s->error = 0;
+    atomic_store_explicit(&s->error, 0, memory_order_relaxed);
     workers_run(s->desc.workers, count, summarise_one, s);
-    if (s->error)
-        return s->error;
+    int error = atomic_load_explicit(&s->error, memory_order_relaxed);
+    if (error)
+        return error;
 
-    int error = 0;
     lock(s);
     for (size_t i = 0; i < count && !error; i++)
         error = fold(s, &s->streams.items[blocks[i].stream], &s->works[i]);
@@ -144,15 +145,16 @@ static int run_batch(sim *s, const sim_block *blocks, size_t count)
         return error;
 
     workers_run(s->desc.workers, count, emit_one, s);
-    if (s->error)
-        return s->error;
+    error = atomic_load_explicit(&s->error, memory_order_relaxed);
+    if (error)
+        return error;
 
     lock(s);
     for (size_t i = 0; i < count; i++)
         give_out(s, &s->works[i]);
-    stacks_commit(&s->stacks);
+    error = stacks_commit(&s->stacks);
     unlock(s);
-    return 0;
+    return error;
 }
 
 int sim_run(sim *s, const sim_block *blocks, size_t block_count)
@@ -177,7 +179,8 @@ int sim_stream_close(sim *s, uint32_t number)
     int error = stacks_end_process(&s->stacks, st->process, st->last_ns, SIM_CLOSED_END, &ended);
     for (size_t i = 0; i < ended.count; i++)
         s->desc.sink(s->desc.context, ended.items[i].track, &ended.items[i].span, 1);
-    stacks_commit(&s->stacks);
+    if (stacks_commit(&s->stacks) != 0)
+        error = -ENOMEM;
     catalog_process_at(s->desc.catalog, st->process)->end_ns = st->last_ns;
     unlock(s);
     vec_free(&ended);
@@ -328,7 +331,8 @@ uint32_t sim_stream_resume(sim *s, uint32_t process_id, uint32_t clock_source, c
         error = load_threads(s, process_id, state);
     if (!error)
         error = load_place(s, process_id, state, &st->current);
-    stacks_commit(&s->stacks);
+    if (stacks_commit(&s->stacks) != 0)
+        error = -ENOMEM;
     if (error)
         st->is_open = false;
     return error ? SIM_STREAM_NONE : number;
