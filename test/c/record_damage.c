@@ -316,6 +316,27 @@ TEST(chunks_of_unknown_kinds_are_skipped)
     temp_remove();
 }
 
+TEST(a_stream_with_an_absurd_number_is_no_stream)
+{
+    const char *path = temp_file("absurd.rrt");
+    write_small(path);
+    byte_vec bytes = {0};
+    load(path, &bytes);
+    chunk_head head;
+    size_t at = chunk_at(&bytes, 3, &head);
+    head.stream = 0x7fffffff;
+    head.crc = chunk_head_crc(&head);
+    memcpy(bytes.items + at, &head, sizeof head);
+    save(path, bytes.items, bytes.count - 1);
+    record_reader *r = open_reader(path);
+    CHECK_EQ(record_info_of(r).stream_count, STREAMS);
+    CHECK_EQ(record_chunk_count(r), chunks_written - 1);
+    CHECK(strstr(record_info_of(r).problem, "chunk 3 at byte "));
+    record_close(r);
+    vec_free(&bytes);
+    temp_remove();
+}
+
 /* Whatever the bytes are, all checksums right: no crash, no endless loop, no wild allocation. */
 static void mend(byte_vec *bytes)
 {

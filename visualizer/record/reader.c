@@ -36,7 +36,7 @@ struct record_reader {
     char *path; /* owned */
     chunk_file_header header;
     uint64_t file_bytes;
-    uint64_t followed_bytes; /* record_follow: the chunks up to here are known; 0: not following */
+    uint64_t known_bytes; /* behind the last chunk: what comes next begins here */
     bool is_complete;
     VEC(entry) entries;
     VEC(record_stream) streams;
@@ -156,12 +156,15 @@ static int read_part(record_reader *r, desk *d, const chunk_head *h, uint64_t of
 
 /* ---- heads -------------------------------------------------------------------------------------------------------- */
 
+/* Numbers of streams are dense, and each stream has a head: readers may have arrays as long as the highest number. */
+static bool is_number_sound(const record_reader *r, uint32_t stream) { return stream < r->file_bytes / sizeof(chunk_head); }
+
 /* Is this what a head can be, in a file of this size? */
 static bool is_sound(const record_reader *r, const chunk_head *h, uint64_t offset)
 {
     if (h->magic != CHUNK_MAGIC || h->crc != chunk_head_crc(h))
         return false;
-    if (offset > r->file_bytes || chunk_bytes(h) > r->file_bytes - offset)
+    if (offset > r->file_bytes || chunk_bytes(h) > r->file_bytes - offset || !is_number_sound(r, h->stream))
         return false;
     if (h->kind == CHUNK_EVENTS && (h->slot_count == 0 || h->slot_count > COLUMNS_EVENTS_MAX || h->event_count > h->slot_count ||
                                     h->parts[2].packed_bytes > PART_BYTES_MAX || h->end_ns < h->begin_ns))
@@ -216,6 +219,7 @@ static int add_entry(record_reader *r, uint64_t offset, const chunk_head *h)
     if (!e)
         return -ENOMEM;
     *e = (entry){offset, *h, h->number != expected};
+    r->known_bytes = offset + chunk_bytes(h);
     bool has_stream = h->kind == CHUNK_EVENTS || h->kind == CHUNK_STREAM_BEGINS || h->kind == CHUNK_STREAM_ENDS;
     record_stream *st = has_stream ? stream_of(r, h->stream) : NULL;
     if (has_stream && !st)
@@ -248,6 +252,8 @@ static int take_streams(record_reader *r, const desk *d, const chunk_index_head 
     for (uint32_t i = 0; i < sizes->stream_count; i++) {
         chunk_stream s;
         memcpy(&s, d->raw.items + (size_t)i * sizes->stream_bytes, sizeof s);
+        if (!is_number_sound(r, s.stream))
+            return -EBADMSG;
         record_stream *st = stream_of(r, s.stream);
         if (!st)
             return -ENOMEM;
@@ -323,6 +329,7 @@ static void forget(record_reader *r)
     r->entries.count = r->streams.count = 0;
     map_free(&r->stream_ids);
     r->begin_ns = r->end_ns = r->event_count = 0;
+    r->known_bytes = r->header.header_bytes;
 }
 
 static int read_begins(record_reader *r, desk *d, const chunk_head *h, uint64_t offset)
@@ -408,13 +415,13 @@ static int scan(record_reader *r, desk *d)
 
 /* ---- a file that still grows ------------------------------------------------------------------------------------------ */
 
-/* The first head that is not whole is that of the chunk being written; the index is the end. */
-static int follow(record_reader *r, desk *d)
+/* The first head that is not whole is that of the chunk being written; an index is the end for now. */
+static int take_new(record_reader *r, desk *d)
 {
     size_t before = r->entries.count;
     for (;;) {
         chunk_head head;
-        uint64_t at = r->followed_bytes;
+        uint64_t at = r->known_bytes;
         int error = read_at(r, at, &head, sizeof head);
         if (error == -EBADMSG || (!error && (!is_sound(r, &head, at) || head.kind == CHUNK_INDEX)))
             return (int)(r->entries.count - before);
@@ -424,22 +431,19 @@ static int follow(record_reader *r, desk *d)
             error = read_begins(r, d, &head, at);
         if (error)
             return error;
-        r->followed_bytes += chunk_bytes(&head);
     }
 }
 
 int record_refresh(record_reader *r)
 {
     struct stat st;
-    if (r->followed_bytes == 0)
-        return 0;
     if (fstat(r->fd, &st) != 0)
         return -errno;
     r->file_bytes = (uint64_t)st.st_size;
     desk *d = take_desk(r);
     if (!d)
         return -ENOMEM;
-    int count = follow(r, d);
+    int count = take_new(r, d);
     give_desk(r, d);
     return count;
 }
@@ -510,6 +514,7 @@ static int read_contents(record_reader *r, char *error, size_t error_bytes)
     desk *d = take_desk(r);
     if (!d)
         return say(error, error_bytes, -ENOMEM, r->path, "memory is out");
+    forget(r);
     int code = read_index(r, d);
     if (code == -EBADMSG) {
         forget(r);
@@ -519,7 +524,7 @@ static int read_contents(record_reader *r, char *error, size_t error_bytes)
     return code ? say(error, error_bytes, code, r->path, strerror(-code)) : 0;
 }
 
-static int open_reader(record_reader **out, const char *path, bool follows, char *error, size_t error_bytes)
+int record_open(record_reader **out, const char *path, char *error, size_t error_bytes)
 {
     *out = NULL;
     record_reader *r = mem_zalloc(1, sizeof *r);
@@ -534,29 +539,14 @@ static int open_reader(record_reader **out, const char *path, bool follows, char
     int code = open_file(r, error, error_bytes);
     if (!code)
         code = read_file_header(r, error, error_bytes);
-    if (!code && !follows)
+    if (!code)
         code = read_contents(r, error, error_bytes);
-    if (!code && follows) {
-        r->followed_bytes = r->header.header_bytes;
-        code = record_refresh(r);
-        code = code < 0 ? say(error, error_bytes, code, path, strerror(-code)) : 0;
-    }
     if (code) {
         record_close(r);
         return code;
     }
     *out = r;
     return 0;
-}
-
-int record_open(record_reader **out, const char *path, char *error, size_t error_bytes)
-{
-    return open_reader(out, path, false, error, error_bytes);
-}
-
-int record_follow(record_reader **out, const char *path, char *error, size_t error_bytes)
-{
-    return open_reader(out, path, true, error, error_bytes);
 }
 
 /* ---- what is in it ---------------------------------------------------------------------------------------------------- */

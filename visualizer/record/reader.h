@@ -30,9 +30,8 @@ typedef struct record_reader record_reader;
 int record_open(record_reader **out, const char *path, char *error, size_t error_bytes);
 void record_close(record_reader *r); /* NULL is fine */
 
-/* A file that is still being written, by this process or another: what is whole so far, without a word about its missing end.
- * record_refresh takes in what has come since: the number of new chunks, or -errno. Not at the same time as other calls. */
-int record_follow(record_reader **out, const char *path, char *error, size_t error_bytes); /* as record_open */
+/* Of a file that is still being written: takes in the chunks that have come since it was opened or refreshed. How many, or
+ * -errno. Not at the same time as other calls. */
 int record_refresh(record_reader *r);
 
 #define RECORD_PROBLEM_BYTES 512
@@ -50,7 +49,7 @@ typedef struct record_info {
 record_info record_info_of(record_reader *r);
 
 typedef struct record_stream {
-    uint32_t stream;  /* number in the file */
+    uint32_t stream;  /* number in the file: below file_bytes / 96, however hostile it is */
     uint32_t pid, clock_source;
     bool has_begun;   /* its BEGINS chunk is there: pid and clock_source are known */
     bool has_ended;
