@@ -19,7 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define QUEUED_BYTES_MAX ((size_t)16 << 20) /* waiting to be packed; some 15 ms of work */
+#define QUEUED_BYTES_MAX ((size_t)4 << 20) /* waiting to be packed: what is still in a cache is packed faster (bench/record) */
 #define SPARE_BUFFERS 4u                    /* full-size ones kept: fresh memory costs as much as the packing's quarter */
 #define BUSY_TRIES 300u                     /* 3 s: the session that recorded into the file before is just ending… */
 #define BUSY_WAIT_US 10000u
