@@ -7,7 +7,7 @@
  *          last chunk with has_state at or before i: record_read_state and sim_stream_resume (or from the stream's first chunk
  *          with sim_stream_open), then record_read_events chunk by chunk into sim_run; record_close.
  * Memory:  144 bytes a chunk; a few MiB for each thread that reads at the same time.
- * Threads: record_open and record_close on one; all others from any number at once.
+ * Threads: record_open, record_refresh and record_close on one; all others from any number at once.
  * Units:   CLOCK_MONOTONIC ns; slots are 16-byte events, payload of DEFINEs included.
  * Errors:  a file is hostile: sizes, counts and offsets are checked before anything is allocated. What is damaged is said in
  *          one line with the chunk and the byte where it lies, and the rest can still be read. A chunk either gives its
@@ -30,6 +30,10 @@ typedef struct record_reader record_reader;
 int record_open(record_reader **out, const char *path, char *error, size_t error_bytes);
 void record_close(record_reader *r); /* NULL is fine */
 
+/* Of a file that is still being written: takes in the chunks that have come since it was opened or refreshed. How many, or
+ * -errno. Not at the same time as other calls. */
+int record_refresh(record_reader *r);
+
 #define RECORD_PROBLEM_BYTES 512
 
 typedef struct record_info {
@@ -45,7 +49,7 @@ typedef struct record_info {
 record_info record_info_of(record_reader *r);
 
 typedef struct record_stream {
-    uint32_t stream;  /* number in the file */
+    uint32_t stream;  /* number in the file: below file_bytes / 96, however hostile it is */
     uint32_t pid, clock_source;
     bool has_begun;   /* its BEGINS chunk is there: pid and clock_source are known */
     bool has_ended;

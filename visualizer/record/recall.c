@@ -182,18 +182,15 @@ static int replay(reading *g, const record_stream *st, const stretch *s)
 
 /* ---- a stretch --------------------------------------------------------------------------------------------------- */
 
-/* The file grows while the session runs, and the reader knows it as it was when it was opened. */
+/* The file grows while the session runs. */
 static int open_reader(recall *r, uint64_t end_ns, char *line, size_t line_bytes)
 {
-    if (r->reader && record_info_of(r->reader).end_ns >= end_ns)
-        return 0;
-    record_reader *fresh;
-    int error = record_open(&fresh, r->desc.path, line, line_bytes);
-    if (error)
-        return error;
-    record_close(r->reader);
-    r->reader = fresh;
-    return 0;
+    if (!r->reader)
+        return record_open(&r->reader, r->desc.path, line, line_bytes);
+    int count = record_info_of(r->reader).end_ns < end_ns ? record_refresh(r->reader) : 0;
+    if (count < 0)
+        snprintf(line, line_bytes, "%s: %s", r->desc.path, strerror(-count));
+    return count < 0 ? count : 0;
 }
 
 static int prepare(reading *g)

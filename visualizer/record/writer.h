@@ -73,6 +73,7 @@ const char *record_writer_problem(record_writer *w);
 typedef struct record_writer_stats {
     uint64_t file_bytes, event_count, chunk_count; /* in the file by now */
     uint64_t waits;                                /* times the caller had to wait for the disk */
+    uint64_t held_bytes;                           /* of events in memory */
 } record_writer_stats;
 
 record_writer_stats record_writer_stats_of(record_writer *w);
