@@ -35,6 +35,7 @@ struct session {
     intake *intake;
     catalog *catalog;
     history *history;
+    activity *activity;    /* NULL: memory is out */
     sim *sim;
     recall *recall;        /* NULL: not recorded */
     bool holds_detail;     /* under the model lock: session_unlock lets the recalled history go */
@@ -133,6 +134,22 @@ static void end_stream(session *s, const block *b)
     pthread_mutex_unlock(&s->ends);
 }
 
+/* Events of a block lie between its first one and the next block's first, or the last of all. With the lock held. */
+static void count_activity(session *s, const sim_block *blocks, size_t count)
+{
+    for (size_t i = 0; i < count && s->activity; i++) {
+        uint32_t stream = blocks[i].stream;
+        uint64_t end_ns = sim_stream_now_ns(s->sim, stream);
+        for (size_t next = i + 1; next < count; next++)
+            if (blocks[next].stream == stream && blocks[next].event_count > 0) {
+                end_ns = sim_stream_time_ns(s->sim, stream, ev_ticks_of(blocks[next].events[0]));
+                break;
+            }
+        if (blocks[i].event_count > 0) /* a stream is a process of the catalog, counted alike */
+            activity_add(s->activity, stream, sim_stream_time_ns(s->sim, stream, ev_ticks_of(blocks[i].events[0])), end_ns, blocks[i].event_count);
+    }
+}
+
 static void simulate(session *s, const sim_block *blocks, size_t count)
 {
     int error = sim_run(s->sim, blocks, count);
@@ -149,6 +166,7 @@ static void simulate(session *s, const sim_block *blocks, size_t count)
         if (now_ns > s->last_event_ns)
             s->last_event_ns = now_ns;
     }
+    count_activity(s, blocks, count);
     session_unlock(s);
 }
 
@@ -244,6 +262,8 @@ static int start_parts(session *s)
         error = workers_new(&s->workers, worker_count());
     if (!error)
         error = catalog_new(&s->catalog);
+    if (!error)
+        error = activity_new(&s->activity);
     sim_desc sim_settings = {
         .workers = s->workers,
         .catalog = s->catalog,
@@ -326,6 +346,7 @@ void session_stop(session *s)
     record_writer_close(s->writer);
     sim_delete(s->sim);
     history_delete(s->history);
+    activity_delete(s->activity);
     catalog_delete(s->catalog);
     workers_delete(s->workers);
     block_pool_delete(s->pool);
@@ -341,7 +362,8 @@ void session_stop(session *s)
 
 session_model session_model_of(session *s)
 {
-    session_model m = {.catalog = s->catalog, .history = s->history, .sim = s->sim, .last_event_ns = s->last_event_ns};
+    session_model m = {.catalog = s->catalog, .history = s->history, .sim = s->sim, .activity = s->activity,
+                       .last_event_ns = s->last_event_ns};
     if (s->recall) {
         m.detail = recall_hold(s->recall, &m.detail_begin_ns, &m.detail_end_ns);
         s->holds_detail = true;

@@ -12,6 +12,7 @@
 #ifndef RRTRACE_APP_SESSION_H
 #define RRTRACE_APP_SESSION_H
 
+#include "history/activity.h"
 #include "history/history.h"
 #include "sim/catalog.h"
 #include "sim/sim.h"
@@ -37,6 +38,7 @@ typedef struct session_model {
     const history *detail; /* read back from the recording: whole in [detail_begin_ns, detail_end_ns); NULL: nothing */
     uint64_t detail_begin_ns, detail_end_ns;
     const sim *sim;
+    const activity *activity; /* NULL: memory was out */
     uint64_t last_event_ns; /* the newest event seen, 0: none yet */
 } session_model;
 

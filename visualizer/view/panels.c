@@ -361,7 +361,7 @@ static void draw_empty(painter *p)
 void panels_draw(const panels_input *in, font *f, quad_list *out)
 {
     painter p = {.in = in, .f = f, .out = out, .scale = in->scene->scale,
-                 .width_px = in->scene->camera->width_px, .height_px = in->scene->camera->height_px};
+                 .width_px = in->scene->camera->width_px, .height_px = in->scene->camera->height_px - in->strip_px};
     if (in->scene->layout->lanes.count == 0) {
         draw_empty(&p);
     } else {
