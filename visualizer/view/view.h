@@ -60,6 +60,8 @@ typedef struct view_status {
     const char *device; /* NULL: not shown */
     const char *note;   /* one line about what the user should know, NULL: nothing */
     bool ended;         /* every program has ended */
+    bool is_file;       /* … as this is a recording of them */
+    double read_share;  /* of that recording; 1: all of it has been read */
 } view_status;
 
 typedef enum view_key { /* letters by their place on a US keyboard (scancodes) */
