@@ -223,15 +223,17 @@ static int run(session *s, options *o)
 }
 
 #ifndef RRTRACE_WINDOW
-static int command_shot(int argc, char **argv)
+static int no_window(int argc, char **argv)
 {
     (void)argc;
     return command_complain(COMMAND_FAILED, "%s: this rrtrace was built without SDL2 or Vulkan: see rrtrace doctor", argv[0]);
 }
+#define command_shot no_window
+#define command_view no_window
 #endif
 
 static const struct { const char *name; int (*run)(int argc, char **argv); } commands[] = {
-    {"report", command_report}, {"export", command_export}, {"shot", command_shot},
+    {"report", command_report}, {"export", command_export}, {"shot", command_shot}, {"view", command_view},
 };
 
 /* Commands that read a recording need no session. -1: it is none of them. */

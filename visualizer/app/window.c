@@ -163,11 +163,15 @@ static double seconds_since(uint64_t counter)
 static void set_title(window *w, session *s, const session_status *status)
 {
     char title[sizeof w->title];
+    const char *name = status->file ? strrchr(status->file, '/') : NULL;
     session_lock(s);
     const catalog *c = session_model_of(s).catalog;
     const char *command = catalog_process_count(c) > 0 ? catalog_process_at(c, 0)->command : "";
-    snprintf(title, sizeof title, "rrtrace%s%.100s%s", *command ? ": " : "", command,
-             status->stream_count > 0 && status->open_streams == 0 ? " (ended)" : "");
+    if (status->file)
+        snprintf(title, sizeof title, "rrtrace: %.100s", name ? name + 1 : status->file);
+    else
+        snprintf(title, sizeof title, "rrtrace%s%.100s%s", *command ? ": " : "", command,
+                 status->stream_count > 0 && status->open_streams == 0 ? " (ended)" : "");
     session_unlock(s);
     if (strcmp(title, w->title) != 0) {
         memcpy(w->title, title, sizeof title);
@@ -212,7 +216,7 @@ static int draw_frame(window *w, session *s, const session_status *status, bool 
     double elapsed_s = w->counter_last ? seconds_since(w->counter_last) : 0.0;
     w->counter_last = SDL_GetPerformanceCounter();
     count_frame(w, elapsed_s);
-    bool ended = status->stream_count > 0 && status->open_streams == 0;
+    bool ended = status->file || (status->stream_count > 0 && status->open_streams == 0);
     view_status shown = {
         .events_per_s = status->events_per_s,
         .frames_per_s = w->frames_per_s,
@@ -227,6 +231,8 @@ static int draw_frame(window *w, session *s, const session_status *status, bool 
         .device = gpu_device_name(w->gpu),
         .note = status->problem ? status->problem : view_font_problem(w->view),
         .ended = ended,
+        .is_file = status->file != NULL,
+        .read_share = status->read_share,
     };
     uint32_t width_px, height_px;
     gpu_extent(w->gpu, &width_px, &height_px);
@@ -241,6 +247,7 @@ static int draw_frame(window *w, session *s, const session_status *status, bool 
         .detail_begin_ns = m.detail_begin_ns,
         .detail_end_ns = m.detail_end_ns,
         .sim = m.sim,
+        .activity = m.activity,
         .now_ns = ended ? m.last_event_ns : now_ns,
     };
     view_build(w->view, &model, &shown, width_px ? width_px : 1, height_px ? height_px : 1, elapsed_s, &frame);
@@ -304,8 +311,8 @@ int window_run(window *w, session *s)
         if (w->desc.close_on_exit && status.is_over)
             break;
         set_title(w, s, &status);
-        bool ended = status.stream_count > 0 && status.open_streams == 0;
-        bool is_still = (ended || view_is_paused(w->view)) && status.event_count == last_events &&
+        bool ended = status.file || (status.stream_count > 0 && status.open_streams == 0);
+        bool is_still = status.is_outlined && (ended || view_is_paused(w->view)) && status.event_count == last_events &&
                         !view_is_moving(w->view) && !w->needs_frame;
         last_events = status.event_count;
         bool is_wanted = w->needs_frame;

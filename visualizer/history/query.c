@@ -1,5 +1,7 @@
 #include "history/store.h"
 
+#include "history/outline.h"
+
 #define CANDIDATES 4u
 
 /* Spans and nodes of one row come in time order; neighbours that fit into resolution_ns together become one answer. */
@@ -161,5 +163,10 @@ size_t history_query(const history *h, uint32_t track, uint32_t depth, uint64_t 
                      uint64_t resolution_ns, history_node *out, size_t max)
 {
     uint64_t visited;
-    return history_query_counted(h, track, depth, begin_ns, end_ns, resolution_ns, out, max, &visited);
+    size_t count = history_query_counted(h, track, depth, begin_ns, end_ns, resolution_ns, out, max, &visited);
+    if (!h->outline || count == max)
+        return count;
+    const row *r = history_row(h, track, depth);
+    uint64_t from_ns = r && r->group ? r->last_end_ns : 0;
+    return count + outline_query(h->outline, track, depth, from_ns, begin_ns, end_ns, resolution_ns, out + count, max - count);
 }

@@ -189,6 +189,11 @@ int sim_stream_close(sim *s, uint32_t number)
 
 uint64_t sim_stream_now_ns(const sim *s, uint32_t number) { return s->streams.items[number].last_ns; }
 
+uint64_t sim_stream_time_ns(const sim *s, uint32_t number, uint64_t ticks)
+{
+    return timebase_ns(&s->streams.items[number].clock.line, ticks);
+}
+
 size_t sim_open_frames(const sim *s, uint32_t track, uint32_t first_depth, sim_span *out, size_t max)
 {
     return stacks_open_frames(&s->stacks, track, first_depth, out, max);

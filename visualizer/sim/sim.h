@@ -58,6 +58,8 @@ int sim_stream_close(sim *s, uint32_t stream);
 
 /* Time of the newest event of a stream. Model lock. */
 uint64_t sim_stream_now_ns(const sim *s, uint32_t stream);
+/* A time of the stream's clock, by what is known of it by now. Model lock. */
+uint64_t sim_stream_time_ns(const sim *s, uint32_t stream, uint64_t ticks);
 
 /* Frames open on a track after the last sim_run, shallowest first: out[i].depth == first_depth + i; closed == SIM_OPEN,
  * end_ns == begin_ns. GVL and GC tracks have at most one. Returns how many were written, at most max. Model lock. */

@@ -54,11 +54,15 @@ static void fit_all(nav *n)
     follow(n);
 }
 
-void nav_show(nav *n, double begin_ns, double end_ns)
+void nav_show(nav *n, double begin_ns, double end_ns, bool is_at_once)
 {
     n->goal.window_ns = fmax(end_ns - begin_ns, CAMERA_WINDOW_MIN_NS);
     camera_limit(&n->goal);
     n->goal.center_ns = 0.5 * (begin_ns + end_ns);
+    if (is_at_once) {
+        n->pose.window_ns = n->goal.window_ns;
+        n->pose.center_ns = n->goal.center_ns;
+    }
     n->is_following = false;
     n->has_chosen = true;
 }
@@ -120,10 +124,12 @@ static bool press(nav *n, view_key key)
 {
     switch (key) {
     case VIEW_KEY_SPACE:
-        if (n->is_following)
-            n->is_following = false;
-        else
+        if (!n->is_following)
             follow(n);
+        else if (n->has_ended)
+            return false; /* nothing moves that could be stopped */
+        else
+            n->is_following = false;
         return true;
     case VIEW_KEY_L:
     case VIEW_KEY_END: follow(n); return true;
@@ -288,7 +294,7 @@ float nav_units_per_px(uint32_t width_px, float scale)
 static void aim(nav *n, uint32_t width_px, uint32_t height_px)
 {
     camera_pose *goal = &n->goal;
-    float half_film = 0.5f * (float)CAMERA_FILM, top = PANELS_TOP_PX * n->scale, bottom = PANELS_BOTTOM_PX * n->scale;
+    float half_film = 0.5f * (float)CAMERA_FILM, top = PANELS_TOP_PX * n->scale, bottom = PANELS_BOTTOM_PX * n->scale + n->scene.strip_px;
     float units_per_px = nav_units_per_px(width_px, n->scale), half_height_px = 0.5f * (float)height_px;
     goal->flatness = n->mode == VIEW_CAMERA_SCENE ? 0 : 1;
     if (n->mode == VIEW_CAMERA_SCENE) {
@@ -321,7 +327,7 @@ static void aim(nav *n, uint32_t width_px, uint32_t height_px)
 
 static void choose_window(nav *n)
 {
-    if (n->has_chosen)
+    if (n->has_chosen || (n->is_set && !n->is_following)) /* what stands still stays, also when the program ends */
         return;
     if (!n->has_ended)
         n->goal.window_ns = fmin(fmax(n->now_ns * 1.1, NAV_WINDOW_FIRST_NS), NAV_WINDOW_LIVE_NS);

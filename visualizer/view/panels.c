@@ -240,7 +240,11 @@ static void draw_corner(painter *p)
         snprintf(line, sizeof line, "%s events/s   backlog %s   %.0f frames/s   %s of %s", events, backlog, s->frames_per_s, used, budget);
     if (!p->in->is_still)
         text_right(p, x, y, line, SMALL_PX, PALETTE_TEXT_DIM);
-    if (s->ended && !p->in->is_still)
+    if (s->is_file && s->read_share < 1 && !p->in->is_still) {
+        snprintf(line, sizeof line, "reading the recording: %.0f %%", floor(s->read_share * 100));
+        text_right(p, x, y += step, line, SMALL_PX, PALETTE_TEXT_DIM);
+    }
+    if (s->ended && !s->is_file && !p->in->is_still)
         text_right(p, x, y += step, "program ended \xE2\x80\x93 last picture", TEXT_PX, PALETTE_TEXT);
     if (s->evicted_count > 0) {
         label_count((double)s->evicted_count, events);
@@ -361,7 +365,7 @@ static void draw_empty(painter *p)
 void panels_draw(const panels_input *in, font *f, quad_list *out)
 {
     painter p = {.in = in, .f = f, .out = out, .scale = in->scene->scale,
-                 .width_px = in->scene->camera->width_px, .height_px = in->scene->camera->height_px};
+                 .width_px = in->scene->camera->width_px, .height_px = in->scene->camera->height_px - in->strip_px};
     if (in->scene->layout->lanes.count == 0) {
         draw_empty(&p);
     } else {

@@ -7,6 +7,7 @@
 #include "view/palette.h"
 #include "view/panels.h"
 #include "view/scene.h"
+#include "view/strip.h"
 
 #include <errno.h>
 #include <math.h>
@@ -28,6 +29,8 @@ struct view {
     nav nav;
     layout layout;
     scene scene;
+    strip strip;
+    float strip_px;       /* its height now; 0: there is none */
     quad_list quads;
     uint64_t base_ns;     /* the session's begin: what relative times count from */
     bool has_base, has_range;
@@ -72,7 +75,22 @@ bool view_atlas(view *v, const uint8_t **pixels, uint32_t *width, uint32_t *heig
     return font_atlas(v->font, pixels, width, height);
 }
 
-bool view_input(view *v, const view_input_event *input) { return nav_input(&v->nav, input); }
+bool view_input(view *v, const view_input_event *input)
+{
+    bool moves, sticks;
+    strip_input_range range;
+    if (input->type == VIEW_INPUT_WHEEL && v->strip.is_shown && input->y_px >= v->strip.low_px[1]) {
+        view_input_event middle = *input; /* the time under the pointer is not the film's there: zoom about what is in sight */
+        middle.x_px = 0.5f * v->nav.camera.width_px;
+        middle.y_px = 0.5f * v->nav.camera.height_px;
+        return nav_input(&v->nav, &middle);
+    }
+    if (!strip_input(&v->strip, input, &moves, &sticks, &range))
+        return nav_input(&v->nav, input);
+    if (moves)
+        nav_show(&v->nav, range.begin_ns, range.end_ns, sticks);
+    return moves;
+}
 
 /* The session begins with its first process. */
 static void find_base(view *v, const view_model *model)
@@ -90,7 +108,7 @@ static void find_base(view *v, const view_model *model)
     }
     v->has_base = true;
     if (v->desc.end_ns > v->desc.begin_ns)
-        nav_show(&v->nav, (double)(int64_t)(v->desc.begin_ns - v->base_ns), (double)(int64_t)(v->desc.end_ns - v->base_ns));
+        nav_show(&v->nav, (double)(int64_t)(v->desc.begin_ns - v->base_ns), (double)(int64_t)(v->desc.end_ns - v->base_ns), true);
 }
 
 static double relative(const view *v, uint64_t time_ns) { return (double)(int64_t)(time_ns - v->base_ns); }
@@ -99,13 +117,13 @@ static void build_boxes(view *v, const view_model *model, const view_status *sta
                         double time_s, scene_input *in)
 {
     float scale = v->desc.scale;
-    nav_scene measures = {.z_end = v->layout.z_end, .y_low = v->layout.y_low, .y_high = v->layout.y_high};
+    nav_scene measures = {.z_end = v->layout.z_end, .y_low = v->layout.y_low, .y_high = v->layout.y_high, .strip_px = v->strip_px};
     nav_step(&v->nav, &measures, relative(v, model->now_ns), status->ended, time_s, width_px, height_px);
     *in = (scene_input){.model = model, .camera = &v->nav.camera, .pose = &v->nav.pose, .layout = &v->layout,
                         .base_ns = v->base_ns, .begin_ns = v->base_ns, .scale = scale};
     layout_desc desc = {.flame = v->nav.flame, .threads = v->nav.threads, .row_px = 15 * scale, .lane_px = 26 * scale, .stretch = v->nav.stretch,
                         .units_per_px = nav_units_per_px(width_px, scale), .time_s = time_s};
-    desc.free_height_px = fmaxf((float)height_px - (PANELS_TOP_PX + PANELS_BOTTOM_PX) * scale, 32);
+    desc.free_height_px = fmaxf((float)height_px - (PANELS_TOP_PX + PANELS_BOTTOM_PX) * scale - v->strip_px, 32);
     scene_range(in, &desc.begin_ns, &desc.end_ns);
     bool is_within = model->detail && model->detail_begin_ns <= desc.begin_ns && desc.end_ns <= model->detail_end_ns;
     in->history = is_within ? model->detail : model->history;
@@ -142,6 +160,19 @@ static void fill_frame(const view *v, gpu_frame *out)
     out->quad_count = v->quads.count;
 }
 
+static void draw_strip(view *v, const view_model *model, uint32_t width_px, uint32_t height_px)
+{
+    if (v->strip_px == 0) {
+        strip_hide(&v->strip);
+        return;
+    }
+    const camera_pose *pose = &v->nav.pose;
+    strip_draw(&v->strip, &(strip_picture){.model = model, .begin_ns = v->base_ns, .width_px = (float)width_px, .height_px = (float)height_px,
+                                           .frame_begin_ns = pose->center_ns - 0.5 * pose->window_ns, .scale = v->desc.scale,
+                                           .frame_end_ns = pose->center_ns + 0.5 * pose->window_ns, .is_live = v->nav.is_following},
+               v->font, &v->quads);
+}
+
 void view_build(view *v, const view_model *model, const view_status *status, uint32_t width_px, uint32_t height_px,
                 double frame_time_s, gpu_frame *out)
 {
@@ -149,14 +180,16 @@ void view_build(view *v, const view_model *model, const view_status *status, uin
     find_base(v, model);
     v->age_s += frame_time_s;
     bool is_at_once = v->desc.is_still || !v->has_range;
+    v->strip_px = v->desc.is_still ? 0 : strip_height(v->desc.scale, height_px); /* pictures are of what was asked for alone */
     for (int i = 0; i < (is_at_once ? SETTLE_ROUNDS : 1); i++)
         build_boxes(v, model, status, width_px, height_px, is_at_once ? INFINITY : frame_time_s, &in);
     v->has_range = v->layout.lanes.count > 0;
     v->quads.count = 0;
     scene_draw_labels(&v->scene, &in, v->font, &v->quads);
     panels_input panels = {.scene = &in, .built = &v->scene, .status = status, .camera = v->nav.mode,
-                           .is_paused = view_is_paused(v) && !v->desc.is_still, .is_live = !status->ended && v->nav.is_following,
-                           .is_still = v->desc.is_still, .has_help = v->nav.has_help, .hint_alpha = hint_alpha(v)};
+                           .is_paused = view_is_paused(v) && !v->desc.is_still && !status->ended, .is_live = !status->ended && v->nav.is_following,
+                           .is_still = v->desc.is_still, .has_help = v->nav.has_help, .hint_alpha = hint_alpha(v), .strip_px = v->strip_px};
+    draw_strip(v, model, width_px, height_px);
     panels_draw(&panels, v->font, &v->quads);
     fill_frame(v, out);
 }

@@ -18,6 +18,7 @@
 #define RRTRACE_VIEW_VIEW_H
 
 #include "gpu/gpu.h"
+#include "history/activity.h"
 #include "history/history.h"
 #include "sim/catalog.h"
 #include "sim/sim.h"
@@ -44,6 +45,7 @@ typedef struct view_model {
     const history *history;
     const history *detail; /* answers instead while all in sight lies in [detail_begin_ns, detail_end_ns); NULL: none */
     uint64_t detail_begin_ns, detail_end_ns;
+    const activity *activity; /* for the time strip; NULL: it has none to show */
     const sim *sim;  /* NULL: no open frames */
     uint64_t now_ns; /* the picture's right end: CLOCK_MONOTONIC while a program runs, its last event's time afterwards */
 } view_model;
@@ -58,6 +60,8 @@ typedef struct view_status {
     const char *device; /* NULL: not shown */
     const char *note;   /* one line about what the user should know, NULL: nothing */
     bool ended;         /* every program has ended */
+    bool is_file;       /* … as this is a recording of them */
+    double read_share;  /* of that recording; 1: all of it has been read */
 } view_status;
 
 typedef enum view_key { /* letters by their place on a US keyboard (scancodes) */
