@@ -8,7 +8,6 @@
 
 #define EXTENSIONS_MAX 16
 #define DEVICES_MAX 16
-#define FAMILIES_MAX 32
 static const char VALIDATION_LAYER[] = "VK_LAYER_KHRONOS_validation";
 
 static VKAPI_ATTR VkBool32 VKAPI_CALL on_message(VkDebugUtilsMessageSeverityFlagBitsEXT severity,

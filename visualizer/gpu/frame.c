@@ -293,11 +293,13 @@ static int record(gpu *g, frame_slot *slot, const gpu_frame *frame, uint32_t ima
         .pClearValues = clears,
     };
     const VkViewport viewport = {0, 0, (float)g->extent.width, (float)g->extent.height, 0.0f, 1.0f};
+    times_begin(g, slot);
     vkCmdBeginRenderPass(commands, &pass, VK_SUBPASS_CONTENTS_INLINE);
     vkCmdSetViewport(commands, 0, 1, &viewport);
     vkCmdSetScissor(commands, 0, 1, &pass.renderArea);
     draw_lists(g, slot, frame, kind);
     vkCmdEndRenderPass(commands);
+    times_end(g, slot);
     readback_record(g, slot, image_index);
     return gpu_check(g, vkEndCommandBuffer(commands), "ending commands");
 }
@@ -373,8 +375,10 @@ int gpu_draw(gpu *g, const gpu_frame *frame)
     if (status != GPU_DRAWN)
         return status;
     status = frame_wait(g, slot->number);
-    if (!status)
+    if (!status) {
+        times_collect(g, slot);
         status = readback_prepare(g, slot);
+    }
     if (!status)
         status = upload(g, slot, frame);
     if (!status)

@@ -56,6 +56,8 @@ static int make_all(gpu *g)
     if (!error)
         error = frame_make(g);
     if (!error)
+        error = times_make(g);
+    if (!error)
         error = target_make(g);
     if (error >= 0)
         return 0;      /* a window without area is no failure: its target is made when it has one */
@@ -84,6 +86,7 @@ void gpu_delete(gpu *g)
     if (g->device)
         vkDeviceWaitIdle(g->device);
     target_free(g);
+    times_free(g);
     frame_free(g);
     pipeline_free(g);
     readback_free(g);
@@ -95,6 +98,7 @@ void gpu_delete(gpu *g)
 const char *gpu_error(const gpu *g) { return g ? g->error : "out of memory"; }
 const char *gpu_device_name(const gpu *g) { return g->physical ? g->properties.deviceName : "no device"; }
 bool gpu_is_software(const gpu *g) { return g->properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU; }
+gpu_times gpu_times_of(const gpu *g) { return g->times; }
 uint32_t gpu_validation_count(const gpu *g) { return g->validation_count; }
 
 void gpu_extent(const gpu *g, uint32_t *width, uint32_t *height)

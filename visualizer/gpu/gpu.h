@@ -90,6 +90,12 @@ void gpu_extent(const gpu *g, uint32_t *width, uint32_t *height);
  * -E2BIG, -ENOMEM: this frame was too much, a smaller one may do; -EIO: the device or the window is gone for good. */
 int gpu_draw(gpu *g, const gpu_frame *frame);
 
+/* What the newest frame that is known to be finished cost: the one before the last, as a rule. */
+typedef struct gpu_times {
+    double device_ms; /* the device's work alone, by its own clock, without waits for the window; 0: not known (yet) */
+} gpu_times;
+gpu_times gpu_times_of(const gpu *g);
+
 /* Pictures: the last frame drawn off-screen, or of a window the last frame drawn while gpu_capture was on. Off-screen it is
  * on from the start; turned off, frames have no ids, which saves a software device a tenth or more of its time.
  * gpu_capture: 0, -ENOTSUP: this window cannot be read. gpu_read_pixels: width × height × 4 bytes (of that frame), RGBA,

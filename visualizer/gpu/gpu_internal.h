@@ -1,5 +1,5 @@
 /* gpu/gpu_internal.h - what the files of this room share.
- * For:     device.c, memory.c, target.c, pipeline.c, frame.c, readback.c; nobody outside.
+ * For:     device.c, memory.c, target.c, pipeline.c, frame.c, times.c, readback.c; nobody outside.
  * Idea:    one struct holds every Vulkan object; all start as VK_NULL_HANDLE and are destroyed only if made, so the way out
  *          of a failure and gpu_delete are the same calls in the same order: readback, frames, pipelines, targets, device.
  * Errors:  functions that can fail return 0 or -errno after gpu_fail has written the line; gpu_status where named.
@@ -13,6 +13,7 @@
 
 /* Two frames in flight: the device draws one while the next is prepared. More would only add delay. */
 #define FRAME_SLOTS 2
+#define FAMILIES_MAX 32 /* of queues, on one device */
 #define SWAPCHAIN_IMAGES 16 /* more than any driver gives for a wish of three */
 
 /* No wait is without an end: a device that takes longer than this for a frame has hung. Long, since a software device
@@ -48,6 +49,7 @@ typedef struct frame_slot {
     uint32_t set_version; /* of g->set_version when the set was last written; 0: never */
     uint32_t pick_index;  /* the frame's pick goes to this word of pick_words */
     bool has_pick;        /* the frame was asked to note an id */
+    bool has_times;       /* the frame has noted when the device began and ended it */
     uint64_t number;      /* of the frame, from 1; 0: not used yet */
 } frame_slot;
 
@@ -99,6 +101,11 @@ struct gpu {
     VkDescriptorPool set_pool;
     uint32_t set_version; /* goes up when what every set points at changes (the atlas) */
     gpu_buffer box_indices, quad_indices;
+
+    /* times.c */
+    VkQueryPool time_pool; /* two timestamps a slot; null: the device has no clock */
+    uint64_t time_mask;
+    gpu_times times;
 
     /* atlas.c */
     gpu_image atlas;
@@ -161,6 +168,13 @@ void pipeline_free(gpu *g);
 int frame_make(gpu *g);
 void frame_free(gpu *g);
 int frame_wait(gpu *g, uint64_t number); /* until that frame and all before it are finished */
+
+/* times.c */
+int times_make(gpu *g);
+void times_free(gpu *g);
+void times_begin(gpu *g, frame_slot *slot); /* outside the render pass */
+void times_end(gpu *g, const frame_slot *slot);
+void times_collect(gpu *g, const frame_slot *slot); /* the slot's frame is finished */
 
 /* atlas.c */
 int atlas_make(gpu *g);
