@@ -166,7 +166,8 @@ static double compare_queries(const history *small, const history *large, const 
     return many / few;
 }
 
-int main(void)
+/* Appending: prints the rates. */
+static void bench_append(void)
 {
     double fresh[ROUNDS], copy[ROUNDS];
     size_t round_count = LARGE_COUNT / 10;
@@ -196,7 +197,16 @@ int main(void)
     printf("append, budget full  %7.1f M spans/s  %7.1f M events/s\n", full_rate / 1e6, full_rate / 5e5);
     printf("plain copy                              %7.1f M events/s\n", copy_rate / 1e6);
     printf("memory               %7.2f bytes a span (%zu spans)\n\n", (double)stats.used_bytes / (double)stats.span_count, round_count);
+    printf("store.spans_per_s.1core: %.0f\n", rate);
+    printf("store.events_per_s.1core: %.0f\n", rate * 2);
+    printf("store.full_events_per_s.1core: %.0f\n", full_rate * 2);
+    printf("store.vs_copy: %.3f\n\n", rate * 2 / copy_rate);
+}
 
+/* Querying: the same windows over few and over many spans. */
+static void bench_query(void)
+{
+    program p;
     double spent;
     history *small = make(SMALL_COUNT, &p, &spent), *large = make(LARGE_COUNT, &p, &spent);
     printf("query, %u rows        1 M spans                                    100 M spans\n", DEPTHS);
@@ -206,17 +216,19 @@ int main(void)
         double ratio = compare_queries(small, large, &windows[i]);
         worst = ratio > worst ? ratio : worst;
     }
-    stats = history_stats_of(large);
+    history_stats stats = history_stats_of(large);
     printf("100 M spans: %.2f bytes a span, evicted %llu\n\n", (double)stats.used_bytes / (double)stats.span_count,
            (unsigned long long)stats.evicted_count);
     history_delete(small);
     history_delete(large);
-
-    printf("store.spans_per_s.1core: %.0f\n", rate);
-    printf("store.events_per_s.1core: %.0f\n", rate * 2);
-    printf("store.full_events_per_s.1core: %.0f\n", full_rate * 2);
-    printf("store.vs_copy: %.3f\n", rate * 2 / copy_rate);
     printf("store.bytes_per_span: %.2f\n", (double)stats.used_bytes / (double)stats.span_count);
     printf("store.query_ratio: %.2f\n", worst);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 2 || strcmp(argv[1], "--query") != 0)
+        bench_append();
+    bench_query();
     return 0;
 }

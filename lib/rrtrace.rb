@@ -29,12 +29,13 @@ module Rrtrace
   @outer_session = nil  # what RRTRACE_SESSION said before
   @wait_ms = 0          # how long to wait at the end for the picture or recording to be complete
   @has_autostarted = false
+  @recorded = {}        # path => true: this program has recorded into it
 
   class << self
     # Starts tracing this process: joins the session that RRTRACE_SESSION names when it is alive, else opens one.
     # The options have the environment's RRTRACE_WINDOW, … as defaults:
     #
-    # output::        record into this file as well (not in this version yet)
+    # output::        record into this file as well; the next trace of the same program goes on in it
     # window::        false: no window
     # shot::          draw one picture into this PNG file at the end, without a window
     # buffer::        bytes of the ring buffer, as a number or "64M", "1GiB"; rounded up to a power of two
@@ -43,6 +44,7 @@ module Rrtrace
     # blocks::        true: trace blocks too
     # c_calls::       false: leave out methods written in C
     # close_on_exit:: true: the window closes when the program ends
+    # stats::         true: without a window, a line at the end on stderr: what came in, waited, was dropped
     #
     # True when tracing began, false when it was on already. Raises Error.
     def start(**options)
@@ -186,7 +188,8 @@ module Rrtrace
     end
 
     def open_session(settings)
-      path = @native.open_session(visualizer_path, settings.visualizer_arguments)
+      path = @native.open_session(visualizer_path, settings.visualizer_arguments(goes_on: @recorded[settings.output]))
+      @recorded[settings.output] = true if settings.output
       @outer_session = ENV["RRTRACE_SESSION"]
       @session = ENV["RRTRACE_SESSION"] = path
       @native.join(path, *settings.join_arguments)

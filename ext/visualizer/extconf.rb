@@ -11,6 +11,14 @@ unless cmake
   exit 1
 end
 
+# Said here, before CMake says it among many other things. Without pkg-config CMake has its own word about that.
+pkg_config = find_executable("pkg-config")
+if pkg_config && !system(pkg_config, "--exists", "libzstd")
+  warn "rrtrace: zstd's headers are needed to build the visualizer, for recordings. Install libzstd-dev (Debian, Ubuntu), " \
+    "libzstd-devel (Fedora, openSUSE) or zstd (Arch, Homebrew), then the gem again."
+  exit 1
+end
+
 build = File.join(Dir.pwd, "visualizer-build")
 configure = [cmake, "-S", root, "-B", build, "-DCMAKE_BUILD_TYPE=Release"]
 configure << "-G" << "Ninja" if find_executable("ninja")

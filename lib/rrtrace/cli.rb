@@ -17,15 +17,15 @@ module Rrtrace
     # Word => [what it takes, what it does, who does it]. A command of the same name: rrtrace -- view
     SUBCOMMANDS = {
       "view" => ["FILE", "open a recording in the window", :later],
-      "report" => ["FILE", "tables of methods, threads, GC", :later],
-      "export" => ["FILE -f FORMAT", "convert for other tools", :later],
-      "shot" => ["FILE -o PNG", "draw one picture of a recording", :later],
+      "report" => ["[FILE]", "tables of methods, threads, GC", :visualizer],
+      "export" => ["[FILE] -f FORMAT", "convert for other tools", :visualizer],
+      "shot" => ["FILE -o PNG", "draw one picture of a recording", :visualizer],
       "doctor" => ["", "what works here, and what to do about it", :here]
     }.freeze
 
     # Option => words for optparse. The values are checked by Settings.
     OPTIONS = {
-      output: ["-o", "--output FILE", "record into FILE as well (later)"],
+      output: ["-o", "--output FILE", "record into FILE as well"],
       window: ["--[no-]window", "show it in a window [yes]"],
       shot: ["--shot FILE", "no window: draw one picture at the end (PNG)"],
       blocks: ["--[no-]blocks", "trace blocks too [no]"],
@@ -33,7 +33,8 @@ module Rrtrace
       buffer: ["--buffer SIZE", "buffer between program and window [16M]"],
       memory: ["--memory SIZE", "what the window may keep in memory [1G]"],
       on_full: ["--on-full ACTION", "when the buffer is full: wait or drop events [wait]"],
-      close_on_exit: ["--close-on-exit", "the window closes when the command ends"]
+      close_on_exit: ["--close-on-exit", "the window closes when the command ends"],
+      stats: ["--stats", "without a window: say at the end what came in"]
     }.freeze
 
     # Returns the exit code, if the command was not run by exec.
@@ -123,8 +124,9 @@ module Rrtrace
       <<~TEXT
         SIZE is bytes or 64M, 1GiB. Options may come from the environment as well:
         RRTRACE_SHOT, RRTRACE_WINDOW=0, …; RRTRACE=1 traces a program that loads the
-        gem, without this command. Without a display a picture is drawn at the end:
-        rrtrace-YYYYMMDD-HHMMSS-PID.png. (later): not in this version yet.
+        gem, without this command. --no-window, and any session without a display,
+        records: rrtrace-YYYYMMDD-HHMMSS-PID.rrt, unless -o names another file.
+        (later): not in this version yet.
       TEXT
     end
 

@@ -17,7 +17,8 @@ module Rrtrace
       on_full: [:on_full, :wait],
       blocks: [:switch, false],
       c_calls: [:switch, true],
-      close_on_exit: [:switch, false]
+      close_on_exit: [:switch, false],
+      stats: [:switch, false]
     }.freeze
     # What a program in a session that is open needs to know; the rest went to the visualizer.
     FOR_PROGRAMS = %i[buffer on_full blocks c_calls].freeze
@@ -109,16 +110,17 @@ module Rrtrace
       [1 << (slots - 1).bit_length, on_full == :drop, c_calls, blocks]
     end
 
-    # For Native.open_session. Raises Error when a file could not be written.
-    def visualizer_arguments
-      # TODO: pass --output=#{writable(:output)} on, when the visualizer can record.
-      raise Error, "output: recording into a file is not in this version yet; shot draws a picture" if output
-
+    # For Native.open_session. goes_on: behind what is recorded in output already. Raises Error when a file could not be
+    # written.
+    def visualizer_arguments(goes_on: false)
       arguments = []
+      arguments << "--output=#{writable(:output)}" if output
+      arguments << "--append" if output && goes_on
       arguments << "--no-window" unless window?
       arguments << "--shot=#{writable(:shot)}" if shot
       arguments << "--memory=#{memory}" if memory
       arguments << "--close-on-exit" if close_on_exit
+      arguments << "--stats" if stats
       arguments
     end
 

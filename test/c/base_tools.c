@@ -1,4 +1,5 @@
 /* Arrays, maps and workers. */
+#include "base/crc.h"
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/vec.h"
@@ -95,4 +96,22 @@ TEST(workers_refuse_nonsense_and_survive_a_lack_of_memory)
     int sum = 0;
     (void)sum;
     workers_run(NULL, 0, count_up, NULL);
+}
+
+TEST(crc32c_is_that_of_rfc_3720_with_and_without_the_instruction)
+{
+    unsigned char bytes[32];
+    memset(bytes, 0, sizeof bytes);
+    CHECK_EQ(crc32c(0, bytes, 32), 0x8A9136AAu);
+    memset(bytes, 0xff, sizeof bytes);
+    CHECK_EQ(crc32c(0, bytes, 32), 0x62A8AB43u);
+    for (unsigned i = 0; i < 32; i++)
+        bytes[i] = (unsigned char)i;
+    CHECK_EQ(crc32c(0, bytes, 32), 0x46DD794Eu);
+    CHECK_EQ(crc32c(0, "123456789", 9), 0xE3069283u);
+    for (size_t from = 0; from < 32; from++)
+        for (size_t to = from; to <= 32; to++) {
+            CHECK_EQ(crc32c(7, bytes + from, to - from), crc32c_by_table(7, bytes + from, to - from));
+            CHECK_EQ(crc32c(crc32c(0, bytes, from), bytes + from, to - from), crc32c(0, bytes, to));
+        }
 }

@@ -175,7 +175,7 @@ static stream_how random_how(uint64_t *state, uint32_t event_count)
 TEST(short_streams_agree_at_tiny_blocks)
 {
     uint64_t seed = test_seed(1);
-    for (int i = 0; i < 1500; i++, seed++) {
+    for (int i = 0; i < test_rounds(1500); i++, seed++) {
         uint64_t state = seed * 77 + 1;
         stream_how how = random_how(&state, 1 + (uint32_t)test_random_below(&state, 60));
         compare(seed, &how, 1 + test_random_below(&state, 6), 1);
@@ -185,7 +185,7 @@ TEST(short_streams_agree_at_tiny_blocks)
 TEST(long_streams_agree_at_any_block_size_on_several_threads)
 {
     uint64_t seed = test_seed(100000);
-    for (int i = 0; i < 60; i++, seed++) {
+    for (int i = 0; i < test_rounds(60); i++, seed++) {
         uint64_t state = seed * 77 + 1;
         stream_how how = random_how(&state, 2000 + (uint32_t)test_random_below(&state, 20000));
         compare(seed, &how, 1 + test_random_below(&state, 3000), 1 + (unsigned)test_random_below(&state, 3));
@@ -195,7 +195,7 @@ TEST(long_streams_agree_at_any_block_size_on_several_threads)
 TEST(pure_noise_agrees)
 {
     uint64_t seed = test_seed(200000);
-    for (int i = 0; i < 200; i++, seed++) {
+    for (int i = 0; i < test_rounds(200); i++, seed++) {
         stream_how how = {.event_count = 800, .thread_count = 2, .fibers_per_thread = 2, .method_count = 3, .depth_max = 5,
                           .oddity_per_mille = 900, .switch_per_mille = 50};
         compare(seed, &how, 40, 2);

@@ -197,15 +197,17 @@ class ApiTest < Minitest::Test
       temp_path("nowhere/run.png") => /the folder .*nowhere does not exist/,
       temp_path => /is a folder: give a file name/
     }.each do |path, message|
-      settings = Rrtrace::Settings.new({shot: path}, {})
-      assert_match message, assert_raises(Rrtrace::Error) { settings.visualizer_arguments }.message
+      %i[shot output].each do |key|
+        settings = Rrtrace::Settings.new({key => path}, {})
+        assert_match message, assert_raises(Rrtrace::Error) { settings.visualizer_arguments }.message
+      end
     end
   end
 
-  def test_recording_says_that_it_is_to_come_and_opens_nothing
-    error = assert_raises(Rrtrace::Error) { Rrtrace.start(output: temp_path("run.rrt")) }
-    assert_match(/recording into a file is not in this version yet/, error.message)
-    assert_empty log
+  def test_a_recording_is_made_where_output_says
+    settings = Rrtrace::Settings.new({output: temp_path("run.rrt")}, {})
+    assert_equal ["--output=#{temp_path("run.rrt")}"], settings.visualizer_arguments
+    refute_includes settings.program_environment.compact.keys, "RRTRACE_OUTPUT", "it is this session's alone"
   end
 
   def test_sizes_are_read_as_people_write_them

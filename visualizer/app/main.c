@@ -1,6 +1,8 @@
 /* app/main.c - the visualizer's process: options, the session, and then a window or the wait for the end. */
+#include "app/command.h"
 #include "app/options.h"
 #include "app/session.h"
+#include "record/writer.h"
 #ifdef RRTRACE_WINDOW
 #include "app/shot.h"
 #include "app/window.h"
@@ -8,6 +10,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +25,8 @@
 #define BACKGROUND_NICE 5 /* the program comes first */
 
 static volatile sig_atomic_t stops;
+
+static bool is_headless(const options *o) { return o->no_window || o->shot_path; }
 
 static void stop(int signal_number)
 {
@@ -71,22 +77,21 @@ static void leave_terminal(void)
         return; /* nor does the folder that it was started in matter any more */
 }
 
-#ifdef RRTRACE_WINDOW
-/* A picture needs a name even when nobody gave one: in the current folder, else the temporary one. */
-static void default_shot_path(char *out, size_t bytes, pid_t pid)
+/* A recording needs a name even when nobody gave one: in the current folder, else the temporary one. */
+static void default_path(char *out, size_t bytes, pid_t pid)
 {
-    char stamp[32];
+    char stamp[32], folder[PATH_MAX];
     time_t now = time(NULL);
     struct tm parts;
     strftime(stamp, sizeof stamp, "%Y%m%d-%H%M%S", localtime_r(&now, &parts));
-    const char *folder = ".";
-    if (access(folder, W_OK) != 0)
-        folder = getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp";
-    snprintf(out, bytes, "%s/rrtrace-%s-%d.png", folder, stamp, (int)pid);
+    if (!getcwd(folder, sizeof folder) || access(folder, W_OK) != 0)
+        snprintf(folder, sizeof folder, "%s", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
+    snprintf(out, bytes, "%s/rrtrace-%s-%d.rrt", folder, stamp, (int)pid);
     for (int again = 2; access(out, F_OK) == 0 && again < 1000; again++) /* a program may open several sessions a second */
-        snprintf(out, bytes, "%s/rrtrace-%s-%d-%d.png", folder, stamp, (int)pid, again);
+        snprintf(out, bytes, "%s/rrtrace-%s-%d-%d.rrt", folder, stamp, (int)pid, again);
 }
 
+#ifdef RRTRACE_WINDOW
 static int take_shot(session *s, const options *o, const char *path)
 {
     char error[256];
@@ -107,10 +112,36 @@ static int take_shot(session *s, const options *o, const char *path)
 }
 #endif
 
-/* No window: wait for the end, and take the picture whenever the last program that runs has ended. */
-static int run_headless(session *s, const options *o, const char *shot_path)
+static void print_stats(const session_status *status)
+{
+    fprintf(stderr,
+            "rrtrace: %" PRIu64 " events of %u streams; programs waited %" PRIu64 " times; %" PRIu64 " events dropped; %" PRIu64
+            " spans, %" PRIu64 " of them in outline only; %zu of %zu MiB used\n",
+            status->event_count, status->stream_count, status->writer_waits, status->dropped, status->history.span_count,
+            status->history.evicted_count, status->history.used_bytes >> 20, status->history.budget_bytes >> 20);
+}
+
+/* Whoever reads this may read the file: it is whole. 0, or 1 when it could not be written to its end. */
+static int tell_recording(const session_status *status)
+{
+    double mebibytes = (double)status->recorded_bytes / (1 << 20);
+    if (status->stream_count == 0) {
+        fprintf(stderr, "rrtrace: no Ruby program was traced: %s has nothing in it\n", status->recording);
+        return 1;
+    }
+    if (status->problem)
+        fprintf(stderr, "rrtrace: %s\n", status->problem);
+    fprintf(stderr, "rrtrace: written to %s (%.*f MiB); rrtrace report shows it\n", status->recording, mebibytes < 10 ? 2 : 0,
+            mebibytes);
+    return status->problem != NULL;
+}
+
+/* No window: wait for the end. A picture is taken whenever the last program that runs has ended. Where the recording lies is
+ * said once: before the command that was started returns, if it is a Ruby program. */
+static int run_headless(session *s, const options *o)
 {
     int result = 0;
+    bool told = false;
     session_status status = {0};
     for (bool over = false; !over && !stops;) {
         bool some_ended = session_wait(s, 20);
@@ -118,51 +149,107 @@ static int run_headless(session *s, const options *o, const char *shot_path)
         over = status.is_over;
         if (!some_ended)
             continue;
-        if (shot_path && status.open_streams == 0)
-            result = take_shot(s, o, shot_path);
+        if (o->shot_path && status.open_streams == 0)
+            result |= take_shot(s, o, o->shot_path) != 0;
+        if (o->stats && status.open_streams == 0)
+            print_stats(&status);
+        if (status.recording && status.watched_left && status.open_streams == 0 && !told) {
+            result |= tell_recording(&status);
+            told = true;
+        }
         session_answer(s);
     }
     session_answer(s);
-    if (shot_path && status.stream_count == 0)
+    if (status.recording && !told)
+        result |= tell_recording(&status);
+    if (o->shot_path && status.stream_count == 0)
         fprintf(stderr, "rrtrace: no Ruby program was traced: no picture was written\n");
-    return result ? 1 : 0;
+    return result;
 }
+
+/* Recording from here on, if an output is named, and then the events. 0, or 1 after a line on stderr. */
+static int begin(session *s, const options *o)
+{
+    char line[PATH_MAX + 256];
+    int error = o->output_path ? session_record(s, o->output_path, o->goes_on, line, sizeof line) : 0;
+    if (error) {
+        fprintf(stderr, "rrtrace: %s\n", line);
+        return 1;
+    }
+    error = session_begin(s);
+    if (error)
+        fprintf(stderr, "rrtrace-visualizer: can't start: %s\n", strerror(-error));
+    return error ? 1 : 0;
+}
+
+#ifdef RRTRACE_WINDOW
+static int run_window(session *s, const options *o, window *w)
+{
+    bool validation = getenv("RRTRACE_VALIDATION") != NULL;
+    if (begin(s, o) != 0) {
+        window_close(w);
+        return 1;
+    }
+    if (!validation)
+        leave_terminal();
+    session_answer_at_once(s);
+    int status = window_run(w, s) == 0 ? 0 : 1;
+    if (validation && window_validation_count(w) > 0) {
+        fprintf(stderr, "rrtrace: the validation layer had %u messages\n", window_validation_count(w));
+        status = 3;
+    }
+    window_close(w);
+    return status;
+}
+#endif
 
 static int run(session *s, options *o)
 {
-    const char *shot_path = o->shot_path;
-    if (o->no_window || shot_path)
-        return run_headless(s, o, shot_path);
-    int status = 1;
-    char error[256] = "this rrtrace was built without SDL2 or Vulkan: see rrtrace doctor";
+    char path[PATH_MAX + 64], error[256] = "this rrtrace was built without SDL2 or Vulkan: see rrtrace doctor";
+    if (!is_headless(o)) {
 #ifdef RRTRACE_WINDOW
-    window *w;
-    bool validation = getenv("RRTRACE_VALIDATION") != NULL;
-    window_desc desc = {o->width, o->height, o->close_on_exit, validation, &stops};
-    char path[512];
-    if (window_open(&w, &desc, error, sizeof error) == 0) {
-        if (!validation)
-            leave_terminal();
-        session_answer_at_once(s);
-        status = window_run(w, s) == 0 ? 0 : 1;
-        if (validation && window_validation_count(w) > 0) {
-            fprintf(stderr, "rrtrace: the validation layer had %u messages\n", window_validation_count(w));
-            status = 3;
-        }
-        window_close(w);
-        return status;
-    }
-    default_shot_path(path, sizeof path, o->watch_pid);
-    shot_path = path;
-    fprintf(stderr, "rrtrace: %s: a picture will be written to %s at the end\n", error, path);
-#else
-    fprintf(stderr, "rrtrace: no window: %s\n", error);
+        window *w;
+        window_desc desc = {o->width, o->height, o->close_on_exit, getenv("RRTRACE_VALIDATION") != NULL, &stops};
+        if (window_open(&w, &desc, error, sizeof error) == 0)
+            return run_window(s, o, w);
 #endif
-    return run_headless(s, o, shot_path);
+        if (!o->output_path) {
+            default_path(path, sizeof path, o->watch_pid);
+            o->output_path = path;
+        }
+        fprintf(stderr, "rrtrace: no window: %s; recording into %s instead\n", error, o->output_path);
+    }
+    return begin(s, o) ? 1 : run_headless(s, o);
+}
+
+#ifndef RRTRACE_WINDOW
+static int command_shot(int argc, char **argv)
+{
+    (void)argc;
+    return command_complain(COMMAND_FAILED, "%s: this rrtrace was built without SDL2 or Vulkan: see rrtrace doctor", argv[0]);
+}
+#endif
+
+static const struct { const char *name; int (*run)(int argc, char **argv); } commands[] = {
+    {"report", command_report}, {"export", command_export}, {"shot", command_shot},
+};
+
+/* Commands that read a recording need no session. -1: it is none of them. */
+static int run_command(int argc, char **argv)
+{
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
+        if (strcmp(argv[0], commands[i].name) == 0) {
+            signal(SIGPIPE, SIG_DFL); /* in a pipe they end as other tools do, even when whoever started us ignored it */
+            return commands[i].run(argc, argv);
+        }
+    return -1;
 }
 
 int main(int argc, char **argv)
 {
+    int code = argc > 1 ? run_command(argc - 1, argv + 1) : -1;
+    if (code >= 0)
+        return code;
     options o;
     int status = options_parse(&o, argc, argv);
     if (status)
@@ -175,6 +262,15 @@ int main(int argc, char **argv)
         fputs("rrtrace-visualizer: nothing to show: it is started by `rrtrace COMMAND`; see --help\n", stderr);
         return 2;
     }
+    char path[PATH_MAX + 64], line[PATH_MAX + 256];
+    if (is_headless(&o) && !o.output_path && !o.shot_path) {
+        default_path(path, sizeof path, o.watch_pid);
+        o.output_path = path;
+    }
+    if (o.output_path && record_writer_check(o.output_path, o.goes_on, line, sizeof line) != 0) { /* while somebody still listens */
+        fprintf(stderr, "rrtrace: %s\n", line);
+        return 1;
+    }
     o.width = o.width ? o.width : WIDTH_DEFAULT;
     o.height = o.height ? o.height : HEIGHT_DEFAULT;
     if (o.detach && detach() != 0) {
@@ -186,6 +282,7 @@ int main(int argc, char **argv)
     fcntl(o.listen_fd, F_SETFD, FD_CLOEXEC);
     signal(SIGPIPE, SIG_IGN);
     signal(SIGHUP, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); /* a limit on file sizes is an error of writing */
     struct sigaction action = {.sa_handler = stop};
     sigaction(SIGTERM, &action, NULL);
     sigaction(SIGINT, &action, NULL);

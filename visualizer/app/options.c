@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-enum { DETACH = 256, LISTEN_FD, SOCKET, WATCH_PID, NO_WINDOW, OUTPUT, SHOT, CLOSE_ON_EXIT, MEMORY, WINDOW_SIZE };
+enum { DETACH = 256, LISTEN_FD, SOCKET, WATCH_PID, NO_WINDOW, OUTPUT, SHOT, CLOSE_ON_EXIT, MEMORY, WINDOW_SIZE, STATS, APPEND };
 
 static const struct option long_options[] = {
     {"detach", no_argument, NULL, DETACH},
@@ -19,6 +19,8 @@ static const struct option long_options[] = {
     {"close-on-exit", no_argument, NULL, CLOSE_ON_EXIT},
     {"memory", required_argument, NULL, MEMORY},
     {"window-size", required_argument, NULL, WINDOW_SIZE},
+    {"append", no_argument, NULL, APPEND},
+    {"stats", no_argument, NULL, STATS},
     {"version", no_argument, NULL, 'v'},
     {"help", no_argument, NULL, 'h'},
     {NULL, 0, NULL, 0},
@@ -48,10 +50,13 @@ static bool take(options *o, int option, const char *value)
     case SOCKET: o->socket_path = value; break;
     case WATCH_PID: ok = number(value, 1, INT32_MAX, &n); o->watch_pid = (pid_t)n; break;
     case NO_WINDOW: o->no_window = true; break;
+    case OUTPUT: o->output_path = value; break;
     case SHOT: o->shot_path = value; break;
     case CLOSE_ON_EXIT: o->close_on_exit = true; break;
     case MEMORY: ok = number(value, 1 << 20, INT64_MAX / 2, &n); o->memory_bytes = (size_t)n; break;
     case WINDOW_SIZE: ok = size_of(value, &o->width, &o->height); break;
+    case APPEND: o->goes_on = true; break;
+    case STATS: o->stats = true; break;
     case 'v': o->version = true; break;
     case 'h': o->help = true; break;
     default: break;
@@ -66,10 +71,6 @@ int options_parse(options *o, int argc, char **argv)
     while ((option = getopt_long(argc, argv, "vh", long_options, &index)) != -1) {
         if (option == '?')
             return 2; /* getopt has named it */
-        if (option == OUTPUT) {
-            fprintf(stderr, "rrtrace-visualizer: --output=%s: this version can't record yet; --shot=FILE.png takes a picture\n", optarg);
-            return 2;
-        }
         if (!take(o, option, optarg)) {
             fprintf(stderr, "rrtrace-visualizer: --%s=%s: not a valid value; see --help\n", long_options[index].name, optarg);
             return 2;
@@ -90,11 +91,14 @@ void options_help(void)
          "  --socket=PATH       that socket's path, removed at the end\n"
          "  --watch-pid=PID     the session lasts at least as long as this process\n"
          "  --detach            run in the background\n"
-         "  --no-window         no window; with --shot, a picture at the end\n"
+         "  --output=FILE       record into FILE as well\n"
+         "  --append            behind the recording that FILE is already\n"
+         "  --no-window         no window; without --shot, record into --output or a file named by time and process\n"
          "  --shot=FILE         write a PNG picture when the program ends\n"
          "  --window-size=WxH   pixels of the window or the picture (default 1280x720)\n"
          "  --close-on-exit     close the window when the program ends\n"
          "  --memory=BYTES      memory for the history of spans (default 1 GiB)\n"
+         "  --stats             without a window: say at the end what came in, what waited and what was dropped\n"
          "  -v, --version       version and what was built in\n"
          "  -h, --help          this text");
 }

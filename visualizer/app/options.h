@@ -17,10 +17,13 @@ typedef struct options {
     const char *socket_path; /* its path, removed at the end */
     pid_t watch_pid;
     bool no_window;
+    const char *output_path; /* record there */
+    bool goes_on;            /* behind what is in that file */
     const char *shot_path; /* write a picture there when the program ends */
     bool close_on_exit;    /* close the window when the program ends */
     size_t memory_bytes;   /* 0: OPTIONS_MEMORY_DEFAULT */
     uint32_t width, height; /* of the window or picture; 0: default */
+    bool stats;             /* without a window: say at the end what came in */
     bool version, help;
 } options;
 

@@ -4,6 +4,8 @@
 #include "base/vec.h"
 #include "base/workers.h"
 #include "intake/intake.h"
+#include "record/recall.h"
+#include "record/writer.h"
 #include "wire/clock.h"
 
 #include <errno.h>
@@ -18,6 +20,13 @@
 #define BLOCKS_A_RUN 16u
 #define STREAM_UNKNOWN UINT32_MAX
 
+/* A program's stream, by intake's number. */
+typedef struct session_stream {
+    uint32_t sim; /* STREAM_UNKNOWN: memory was out */
+    uint32_t pid;
+    bool is_open;
+} session_stream;
+
 /* Locks: model (catalog, history, open frames) and ends (what is below it). Never both at once. */
 struct session {
     session_desc desc;
@@ -27,10 +36,16 @@ struct session {
     catalog *catalog;
     history *history;
     sim *sim;
+    recall *recall;        /* NULL: not recorded */
+    bool holds_detail;     /* under the model lock: session_unlock lets the recalled history go */
+    uint64_t seen_generation; /* of session_look_at's caller */
+    record_writer *writer; /* NULL: not recorded; set before the thread starts */
+    const char *recording;
     pthread_t thread;
     bool has_thread;
     pthread_mutex_t model;
-    VEC(uint32_t) sim_streams; /* by intake's stream number; simulation thread */
+    VEC(session_stream) streams; /* by intake's stream number; simulation thread, as the next */
+    uint32_t open_count;
     uint64_t last_event_ns;    /* under the model lock */
     _Atomic bool stops;        /* relaxed: a hint */
     _Atomic bool answers_at_once; /* relaxed: an answer too late is given by session_answer */
@@ -41,6 +56,7 @@ struct session {
     uint64_t ended_count, seen_count;
     VEC(uint32_t) unanswered;
     const char *problem;
+    bool watched_left;
     int error; /* the simulation has failed: memory is out */
     /* Of session_status_of's caller: */
     uint64_t rate_ns, rate_count;
@@ -48,7 +64,14 @@ struct session {
 };
 
 void session_lock(session *s) { pthread_mutex_lock(&s->model); }
-void session_unlock(session *s) { pthread_mutex_unlock(&s->model); }
+void session_unlock(session *s)
+{
+    bool holds = s->holds_detail;
+    s->holds_detail = false;
+    pthread_mutex_unlock(&s->model);
+    if (holds)
+        recall_release(s->recall);
+}
 
 static void lock_model(void *context) { session_lock(context); }
 static void unlock_model(void *context) { session_unlock(context); }
@@ -66,20 +89,39 @@ static void begin_stream(session *s, const block *b)
     session_lock(s);
     uint32_t process = catalog_process_add(s->catalog, b->pid, clock_ns(CLOCK_MONOTONIC));
     session_unlock(s);
-    uint32_t *place = vec_push(&s->sim_streams);
-    if (place)
-        *place = process == CATALOG_NONE ? STREAM_UNKNOWN : sim_stream_open(s->sim, process, b->clock_source);
+    session_stream *st = vec_push(&s->streams);
+    if (st)
+        *st = (session_stream){STREAM_UNKNOWN, b->pid, true};
+    if (st && process != CATALOG_NONE)
+        st->sim = sim_stream_open(s->sim, process, b->clock_source);
+    s->open_count++;
+    if (s->writer)
+        record_writer_stream_begins(s->writer, b->stream, b->pid, b->clock_source, clock_ns(CLOCK_MONOTONIC));
+}
+
+/* Whoever waits for the end of its stream may read the file then. */
+static void save_end(session *s, const block *b)
+{
+    record_writer_stream_ends(s->writer, b->stream, b->problem);
+    if (s->open_count == 0)
+        record_writer_settle(s->writer);
 }
 
 static void end_stream(session *s, const block *b)
 {
-    if (b->stream < s->sim_streams.count && s->sim_streams.items[b->stream] != STREAM_UNKNOWN)
-        sim_stream_close(s->sim, s->sim_streams.items[b->stream]);
+    session_stream *st = b->stream < s->streams.count ? &s->streams.items[b->stream] : NULL;
+    if (st && st->sim != STREAM_UNKNOWN)
+        sim_stream_close(s->sim, st->sim);
+    s->open_count--;
+    if (s->writer)
+        save_end(s, b);
     bool at_once = atomic_load_explicit(&s->answers_at_once, memory_order_relaxed);
     if (!b->said_bye || at_once) /* who did not say goodbye hears nothing, but its socket is let go */
         intake_done(s->intake, b->stream);
     pthread_mutex_lock(&s->ends);
     s->ended_count++;
+    if (st && b->said_bye && st->pid == (uint32_t)s->desc.watch_pid)
+        s->watched_left = true;
     if (b->problem)
         s->problem = b->problem;
     if (b->said_bye && !at_once) {
@@ -93,8 +135,6 @@ static void end_stream(session *s, const block *b)
 
 static void simulate(session *s, const sim_block *blocks, size_t count)
 {
-    if (count == 0)
-        return;
     int error = sim_run(s->sim, blocks, count);
     if (error) {
         pthread_mutex_lock(&s->ends);
@@ -112,25 +152,59 @@ static void simulate(session *s, const sim_block *blocks, size_t count)
     session_unlock(s);
 }
 
-static void process_blocks(session *s, block **blocks, size_t count)
+/* After sim_run of just these events: where a stream stands now is where a reader can start. */
+static void save_states(session *s, const block *const *blocks, size_t count)
+{
+    sim_state state = {0};
+    for (size_t i = 0; i < count; i++) {
+        uint32_t stream = blocks[i]->stream;
+        if (!record_writer_wants_state(s->writer, stream))
+            continue;
+        session_lock(s);
+        int error = sim_stream_state(s->sim, s->streams.items[stream].sim, &state);
+        session_unlock(s);
+        if (!error) /* without it the file only has one place fewer to start from */
+            record_writer_state(s->writer, stream, &state);
+    }
+    sim_state_free(&state);
+}
+
+static void run_blocks(session *s, const block *const *blocks, size_t count)
 {
     sim_block run[BLOCKS_A_RUN];
+    if (count == 0)
+        return;
+    for (size_t i = 0; i < count; i++) {
+        const block *b = blocks[i];
+        run[i] = (sim_block){s->streams.items[b->stream].sim, b->event_count, b->events};
+        if (s->writer)
+            record_writer_events(s->writer, b->stream, b->events, b->event_count);
+    }
+    if (!s->error)
+        simulate(s, run, count);
+    if (s->writer && !s->error)
+        save_states(s, blocks, count);
+}
+
+static void process_blocks(session *s, block **blocks, size_t count)
+{
+    const block *run[BLOCKS_A_RUN];
     size_t run_count = 0;
     for (size_t i = 0; i < count; i++) {
         const block *b = blocks[i];
         if (b->kind == BLOCK_EVENTS_KIND) {
-            if (b->stream < s->sim_streams.count && s->sim_streams.items[b->stream] != STREAM_UNKNOWN && !s->error)
-                run[run_count++] = (sim_block){s->sim_streams.items[b->stream], b->event_count, b->events};
+            if (b->stream < s->streams.count && s->streams.items[b->stream].sim != STREAM_UNKNOWN)
+                run[run_count++] = b;
             continue;
         }
-        simulate(s, run, run_count);
+        run_blocks(s, run, run_count);
         run_count = 0;
         if (b->kind == BLOCK_STREAM_BEGINS)
             begin_stream(s, b);
         else
             end_stream(s, b);
     }
-    simulate(s, run, run_count);
+    run_blocks(s, run, run_count);
 }
 
 static void *simulation_main(void *argument)
@@ -153,6 +227,9 @@ static void *simulation_main(void *argument)
 
 /* ---- start and stop ------------------------------------------------------------------------------------------- */
 
+/* Of --memory, when there is a recording: what is read back from it gets an eighth, and needs it twice for a moment. */
+#define RECALL_PART 8u
+
 /* Half of the cores, so that the program keeps its own; at least one. */
 static unsigned worker_count(void)
 {
@@ -167,8 +244,6 @@ static int start_parts(session *s)
         error = workers_new(&s->workers, worker_count());
     if (!error)
         error = catalog_new(&s->catalog);
-    if (!error)
-        error = history_new(&s->history, s->desc.memory_bytes);
     sim_desc sim_settings = {
         .workers = s->workers,
         .catalog = s->catalog,
@@ -187,9 +262,6 @@ static int start_parts(session *s)
     };
     if (!error)
         error = intake_start(&s->intake, &intake_settings);
-    if (!error)
-        error = -pthread_create(&s->thread, NULL, simulation_main, s);
-    s->has_thread = !error;
     return error;
 }
 
@@ -214,6 +286,33 @@ int session_start(session **out, const session_desc *desc)
     return error;
 }
 
+int session_record(session *s, const char *path, bool goes_on, char *error, size_t error_bytes)
+{
+    s->recording = path;
+    return (goes_on ? record_writer_go_on : record_writer_open)(&s->writer, path, error, error_bytes);
+}
+
+int session_begin(session *s)
+{
+    size_t recall_bytes = s->writer ? s->desc.memory_bytes / RECALL_PART : 0;
+    int error = history_new(&s->history, s->desc.memory_bytes - 2 * recall_bytes);
+    if (error)
+        return error;
+    if (s->writer && recall_new(&s->recall, &(recall_desc){
+                                    .path = s->recording,
+                                    .budget_bytes = recall_bytes,
+                                    .first_stream = record_writer_first_stream(s->writer),
+                                    .catalog = s->catalog,
+                                    .lock = lock_model,
+                                    .unlock = unlock_model,
+                                    .context = s,
+                                }) != 0)
+        s->recall = NULL; /* what memory lets go stays an outline */
+    error = -pthread_create(&s->thread, NULL, simulation_main, s);
+    s->has_thread = !error;
+    return error;
+}
+
 void session_stop(session *s)
 {
     if (!s)
@@ -223,12 +322,14 @@ void session_stop(session *s)
     if (s->has_thread)
         pthread_join(s->thread, NULL);
     intake_stop(s->intake);
+    recall_delete(s->recall);
+    record_writer_close(s->writer);
     sim_delete(s->sim);
     history_delete(s->history);
     catalog_delete(s->catalog);
     workers_delete(s->workers);
     block_pool_delete(s->pool);
-    vec_free(&s->sim_streams);
+    vec_free(&s->streams);
     vec_free(&s->unanswered);
     pthread_cond_destroy(&s->ended);
     pthread_mutex_destroy(&s->ends);
@@ -238,7 +339,30 @@ void session_stop(session *s)
 
 /* ---- reading -------------------------------------------------------------------------------------------------- */
 
-session_model session_model_of(session *s) { return (session_model){s->catalog, s->history, s->sim, s->last_event_ns}; }
+session_model session_model_of(session *s)
+{
+    session_model m = {.catalog = s->catalog, .history = s->history, .sim = s->sim, .last_event_ns = s->last_event_ns};
+    if (s->recall) {
+        m.detail = recall_hold(s->recall, &m.detail_begin_ns, &m.detail_end_ns);
+        s->holds_detail = true;
+    }
+    return m;
+}
+
+bool session_look_at(session *s, uint64_t begin_ns, uint64_t end_ns)
+{
+    if (!s->recall)
+        return false;
+    session_lock(s);
+    uint64_t evicted_end_ns = history_stats_of(s->history).evicted_end_ns;
+    session_unlock(s);
+    if (begin_ns < evicted_end_ns)
+        recall_want(s->recall, begin_ns, end_ns);
+    uint64_t generation = recall_generation(s->recall);
+    bool has_more = generation != s->seen_generation;
+    s->seen_generation = generation;
+    return has_more;
+}
 
 static double rate_of(session *s, uint64_t event_count)
 {
@@ -264,7 +388,9 @@ session_status session_status_of(session *s)
     pthread_mutex_lock(&s->ends);
     const char *problem = s->problem;
     uint64_t ended = s->ended_count;
+    bool watched_left = s->watched_left;
     pthread_mutex_unlock(&s->ends);
+    const char *unwritten = s->writer ? record_writer_problem(s->writer) : NULL;
     return (session_status){
         .event_count = in.event_count,
         .backlog_events = in.ring_backlog + queued + working,
@@ -275,7 +401,10 @@ session_status session_status_of(session *s)
         .stream_count = in.stream_count,
         .open_streams = (uint32_t)(in.stream_count - ended),
         .is_over = intake_is_over(s->intake) && ended == in.stream_count,
-        .problem = problem,
+        .watched_left = watched_left,
+        .problem = unwritten ? unwritten : problem,
+        .recording = s->recording,
+        .recorded_bytes = s->writer ? record_writer_stats_of(s->writer).file_bytes : 0,
     };
 }
 

@@ -1,12 +1,13 @@
-/* app/session.h - everything behind the picture: drain, simulation and history, on threads of their own.
+/* app/session.h - everything behind the picture: drain, simulation, history and recording, on threads of their own.
  * For:     main.c, window.c, window_shot.c.
  * Idea:    intake's thread fills blocks; the session's thread takes them, runs the parallel scan and appends to the history;
  *          the window's thread reads under the model lock. Order of importance: drain, simulate, draw.
  *
  *            rings ─intake thread─> blocks ─simulation thread + workers─> catalog, history ─model lock─> window thread
- * Use:     session_start; session_lock, read session_model, session_unlock; session_wait; session_stop.
- * Memory:  owns intake, block pool, simulation, catalog and history.
- * Threads: session_start, session_wait and session_stop on one thread; the others as said.
+ * Use:     session_start; session_record, if it is to be recorded; session_begin; session_lock, read session_model,
+ *          session_unlock; session_wait; session_stop.
+ * Memory:  owns intake, block pool, simulation, catalog, history and the recording's writer.
+ * Threads: session_start to session_begin, session_wait and session_stop on one thread; the others as said.
  */
 #ifndef RRTRACE_APP_SESSION_H
 #define RRTRACE_APP_SESSION_H
@@ -33,6 +34,8 @@ typedef struct session_desc {
 typedef struct session_model {
     const catalog *catalog;
     const history *history;
+    const history *detail; /* read back from the recording: whole in [detail_begin_ns, detail_end_ns); NULL: nothing */
+    uint64_t detail_begin_ns, detail_end_ns;
     const sim *sim;
     uint64_t last_event_ns; /* the newest event seen, 0: none yet */
 } session_model;
@@ -43,15 +46,26 @@ typedef struct session_status {
     history_stats history;
     uint32_t stream_count, open_streams;
     bool is_over;        /* see intake_is_over, and everything is processed */
-    const char *problem; /* static text: the last damaged stream's, or NULL */
+    bool watched_left;   /* the watched process has said goodbye, and all of it is processed (and saved) */
+    const char *problem; /* one line, or NULL: the recording's, else the last damaged stream's. Valid until session_stop */
+    const char *recording; /* the file's path, NULL: none. As given to session_record */
+    uint64_t recorded_bytes;
 } session_status;
 
-int session_start(session **out, const session_desc *desc); /* 0 or -errno */
+/* Lets programs in. Their events wait until session_begin. 0 or -errno. */
+int session_start(session **out, const session_desc *desc);
+/* Record into a file from the start; goes_on: behind what is in it. path is borrowed until session_stop. 0, or -errno and
+ * one line. */
+int session_record(session *s, const char *path, bool goes_on, char *error, size_t error_bytes);
+int session_begin(session *s); /* 0 or -errno */
 void session_stop(session *s);                              /* NULL is fine */
 
 void session_lock(session *s);
 void session_unlock(session *s);
-session_model session_model_of(session *s); /* with the lock held */
+session_model session_model_of(session *s); /* with the lock held, once each time; all of it is borrowed until session_unlock */
+/* This time is being looked at: what memory has let go of it is read back from the recording, if there is one. Without the
+ * lock. True: more of it has come since the last call, so that the picture is another. */
+bool session_look_at(session *s, uint64_t begin_ns, uint64_t end_ns);
 
 session_status session_status_of(session *s);
 

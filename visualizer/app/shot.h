@@ -1,15 +1,24 @@
-/* app/shot.h - one picture of a session into a PNG file, drawn off-screen by the renderer of the window.
- * For:     main.c.
+/* app/shot.h - one picture into a PNG file, drawn off-screen by the renderer of the window.
+ * For:     main.c (of a session), window_shot_command.c (of a recording).
  * Errors:  0, or -errno with one line in error: what failed, where, what to do.
  */
 #ifndef RRTRACE_APP_SHOT_H
 #define RRTRACE_APP_SHOT_H
 
 #include "app/session.h"
+#include "view/view.h"
 
 #include <stddef.h>
 
-/* width, height: pixels. The file appears whole or not at all. */
+typedef struct shot_desc {
+    const char *path;
+    uint32_t width, height; /* pixels */
+    view_desc view;         /* is_software and is_still are set here */
+} shot_desc;
+
+/* The file appears whole or not at all. */
+int shot_draw(const shot_desc *desc, const view_model *model, const view_status *status, char *error, size_t error_bytes);
+/* The same of a session, as it is now; it stands still meanwhile. */
 int shot_take(session *s, const char *path, uint32_t width, uint32_t height, char *error, size_t error_bytes);
 
 #endif

@@ -220,6 +220,8 @@ static int draw_frame(window *w, session *s, const session_status *status, bool 
         .event_count = status->event_count,
         .dropped = status->dropped,
         .span_count = status->history.span_count,
+        .evicted_count = status->history.evicted_count,
+        .writer_waits = status->writer_waits,
         .memory_bytes = status->history.used_bytes,
         .memory_budget = status->history.budget_bytes,
         .device = gpu_device_name(w->gpu),
@@ -232,9 +234,21 @@ static int draw_frame(window *w, session *s, const session_status *status, bool 
     uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
     session_lock(s);
     session_model m = session_model_of(s);
-    view_model model = {m.catalog, m.history, m.sim, ended ? m.last_event_ns : now_ns};
+    view_model model = {
+        .catalog = m.catalog,
+        .history = m.history,
+        .detail = m.detail,
+        .detail_begin_ns = m.detail_begin_ns,
+        .detail_end_ns = m.detail_end_ns,
+        .sim = m.sim,
+        .now_ns = ended ? m.last_event_ns : now_ns,
+    };
     view_build(w->view, &model, &shown, width_px ? width_px : 1, height_px ? height_px : 1, elapsed_s, &frame);
     session_unlock(s);
+    uint64_t begin_ns, end_ns;
+    view_range(w->view, &begin_ns, &end_ns);
+    if (session_look_at(s, begin_ns, end_ns))
+        w->needs_frame = true; /* what was read back shows from the next one on */
 
     const uint8_t *pixels;
     uint32_t atlas_width, atlas_height;

@@ -2,7 +2,6 @@
 
 #include "base/mem.h"
 #include "gpu/gpu.h"
-#include "view/view.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -49,20 +48,14 @@ static view_status status_for(const session_status *s)
 }
 
 /* Twice: the first frame says which glyphs are needed. */
-static int draw(session *s, gpu *g, view *v, uint32_t width, uint32_t height)
+static int draw(gpu *g, view *v, const shot_desc *desc, const view_model *model, const view_status *status)
 {
-    session_status status = session_status_of(s);
-    view_status shown = status_for(&status);
     int result = 0;
     for (int pass = 0; pass < 2 && result >= 0; pass++) {
         gpu_frame frame;
         const uint8_t *pixels;
         uint32_t atlas_width, atlas_height;
-        session_lock(s);
-        session_model m = session_model_of(s);
-        view_model model = {m.catalog, m.history, m.sim, m.last_event_ns};
-        view_build(v, &model, &shown, width, height, 0.0, &frame);
-        session_unlock(s);
+        view_build(v, model, status, desc->width, desc->height, 0.0, &frame);
         if (view_atlas(v, &pixels, &atlas_width, &atlas_height))
             result = gpu_set_atlas(g, pixels, atlas_width, atlas_height);
         if (result >= 0)
@@ -71,29 +64,46 @@ static int draw(session *s, gpu *g, view *v, uint32_t width, uint32_t height)
     return result < 0 ? result : 0;
 }
 
-int shot_take(session *s, const char *path, uint32_t width, uint32_t height, char *error, size_t error_bytes)
+int shot_draw(const shot_desc *desc, const view_model *model, const view_status *status, char *error, size_t error_bytes)
 {
     gpu *g = NULL;
     view *v = NULL;
-    uint8_t *rgba = mem_alloc((size_t)width * height, 4);
-    int result = rgba ? gpu_new(&g, &(gpu_desc){.width = width, .height = height, .validation = getenv("RRTRACE_VALIDATION") != NULL})
-                      : -ENOMEM;
+    size_t bytes = (size_t)desc->width * desc->height * 4;
+    uint8_t *rgba = mem_alloc(bytes, 1);
+    gpu_desc gpu_settings = {.width = desc->width, .height = desc->height, .validation = getenv("RRTRACE_VALIDATION") != NULL};
+    int result = rgba ? gpu_new(&g, &gpu_settings) : -ENOMEM;
+    view_desc view_settings = desc->view;
+    view_settings.is_still = true;
+    if (!result) {
+        view_settings.is_software = gpu_is_software(g);
+        result = view_new(&v, &view_settings);
+    }
     if (!result)
-        result = view_new(&v, &(view_desc){.is_software = gpu_is_software(g), .is_still = true});
+        result = draw(g, v, desc, model, status);
     if (!result)
-        result = draw(s, g, v, width, height);
-    if (!result)
-        result = gpu_read_pixels(g, rgba, (size_t)width * height * 4);
+        result = gpu_read_pixels(g, rgba, bytes);
     if (result)
-        snprintf(error, error_bytes, "%s: no picture: %s", path, g && *gpu_error(g) ? gpu_error(g) : strerror(-result));
+        snprintf(error, error_bytes, "%s: no picture: %s", desc->path, g && *gpu_error(g) ? gpu_error(g) : strerror(-result));
     else
-        result = write_png(path, width, height, rgba, error, error_bytes);
+        result = write_png(desc->path, desc->width, desc->height, rgba, error, error_bytes);
     if (!result && gpu_validation_count(g) > 0) {
-        snprintf(error, error_bytes, "%s: the validation layer had %u messages", path, gpu_validation_count(g));
+        snprintf(error, error_bytes, "%s: the validation layer had %u messages", desc->path, gpu_validation_count(g));
         result = -EPROTO;
     }
     view_delete(v);
     gpu_delete(g);
     mem_free(rgba);
+    return result;
+}
+
+int shot_take(session *s, const char *path, uint32_t width, uint32_t height, char *error, size_t error_bytes)
+{
+    session_status status = session_status_of(s);
+    view_status shown = status_for(&status);
+    session_lock(s);
+    session_model m = session_model_of(s);
+    view_model model = {.catalog = m.catalog, .history = m.history, .sim = m.sim, .now_ns = m.last_event_ns};
+    int result = shot_draw(&(shot_desc){.path = path, .width = width, .height = height}, &model, &shown, error, error_bytes);
+    session_unlock(s);
     return result;
 }

@@ -7,15 +7,15 @@
 
 #define PART_FREE UINT32_MAX
 #define PART_TABLE_BITS_MIN 6u
+#define OWN_MIN 256u
 
 void block_work_free(block_work *w)
 {
     for (size_t i = 0; i < w->parts.count; i++) {
         block_part *p = &w->parts.items[i];
         vec_free(&p->ops);
-        vec_free(&p->keys);
+        vec_free(&p->own);
         vec_free(&p->frames);
-        mem_free(p->indices);
     }
     vec_free(&w->parts);
     vec_free(&w->switches);
@@ -41,10 +41,14 @@ static block_part *part_new(block_work *w)
             return NULL;
         *fresh = (block_part){0};
     }
-    block_part *p = &w->parts.items[w->part_count++];
+    block_part *p = &w->parts.items[w->part_count];
+    if (!vec_reserve(&p->own, OWN_MIN))
+        return NULL;
+    w->part_count++;
     p->is_inherited = p->has_stack_events = false;
-    p->ops.count = p->keys.count = p->frames.count = 0;
-    p->start = NULL;
+    p->ops.count = p->frames.count = 0;
+    p->own.count = 1;
+    p->base_depth = 0;
     return p;
 }
 
@@ -91,14 +95,6 @@ static uint32_t part_of(block_work *w, ev e, uint32_t index)
     return *place;
 }
 
-static bool part_reserve(block_part *p, size_t wanted)
-{
-    if (!vec_reserve(&p->keys, wanted))
-        return false;
-    return p->keys.capacity <= p->indices_capacity ||
-           vec_grow(&p->indices, &p->indices_capacity, p->keys.capacity, sizeof *p->indices);
-}
-
 /* ---- summarise ------------------------------------------------------------------------------------------------ */
 
 static bool add_cut(block_part *p, uint32_t key)
@@ -119,17 +115,16 @@ static bool add_cut(block_part *p, uint32_t key)
 /* Pop the part's own frames at or deeper than key; what goes beyond them is an operation on the unknown stack. */
 static bool cut(block_part *p, uint32_t key)
 {
-    while (p->keys.count > 0 && !ev_is_deeper(key, p->keys.items[p->keys.count - 1]))
-        p->keys.count--;
-    return p->keys.count > 0 || add_cut(p, key);
+    while (p->own.count > 1 && !ev_is_deeper(key, p->own.items[p->own.count - 1].key))
+        p->own.count--;
+    return p->own.count > 1 || add_cut(p, key);
 }
 
 static bool push(block_part *p, uint32_t key, uint32_t index)
 {
-    if (!cut(p, key) || !part_reserve(p, p->keys.count + 1))
+    if (!cut(p, key) || !vec_reserve(&p->own, p->own.count + 1))
         return false;
-    p->indices[p->keys.count] = index;
-    p->keys.items[p->keys.count++] = key;
+    p->own.items[p->own.count++] = (block_own){key, index};
     return true;
 }
 
@@ -139,10 +134,10 @@ static bool summarise_unwind(block_work *w, block_part *p, ev e)
 {
     if (!cut(p, ev_depth_key(e.place) + 1))
         return false;
-    if (p->keys.count > 0) {
-        ev top = w->events[p->indices[p->keys.count - 1]];
+    if (p->own.count > 1) {
+        ev top = w->events[p->own.items[p->own.count - 1].index];
         if (ev_position_is_c(top.place) && (top.number & ~BLOCK_OPEN_AT_START) == e.number)
-            p->keys.count--;
+            p->own.count--;
         return true;
     }
     block_op *op = vec_push(&p->ops);
@@ -173,58 +168,60 @@ static inline uint32_t misfit(ev e, uint32_t kind, uint32_t key, uint32_t top)
     return (kind >> 1) | (bad_call & (kind ^ 1u)) | (bad_return & (0u - kind));
 }
 
-/* Below the part's own frames: plain returns of frames that nobody knows yet move one cut, and a call deeper than that cut
- * is the part's first own frame again. */
-static uint32_t summarise_base(block_work *w, block_part *p, uint32_t i)
+/* The cut that lies below the part's own frames, or NULL when that is something else. */
+static block_op *base_cut(block_part *p)
 {
     block_op *last = p->ops.count ? &p->ops.items[p->ops.count - 1] : NULL;
-    if (!last || last->kind != BLOCK_CUT || p->keys.capacity == 0)
+    return last && last->kind == BLOCK_CUT ? last : NULL;
+}
+
+/* Without frames of its own: returns of frames that nobody knows yet, one after another, move the cut. */
+static uint32_t summarise_base(block_work *w, block_part *p, uint32_t i)
+{
+    block_op *base = p->own.count == 1 ? base_cut(p) : NULL;
+    if (!base)
         return i;
-    uint32_t limit = last->key;
     for (; i < w->event_count; i++) {
         ev e = w->events[i];
-        uint32_t kind = (uint32_t)(e.head >> EV_TICKS_BITS), key = ev_depth_key(e.place);
-        if (kind > EV_RETURN || (kind == EV_RETURN && is_unwind(e)))
+        uint32_t key = ev_depth_key(e.place);
+        if (ev_kind_of(e) != EV_RETURN || is_unwind(e))
             break;
-        limit = ev_is_deeper(limit, key) ? key : limit;
-        if (kind == EV_CALL) {
-            p->keys.items[0] = key;
-            p->indices[0] = i++;
-            p->keys.count = 1;
-            break;
-        }
+        base->key = ev_is_deeper(base->key, key) ? key : base->key;
     }
-    last->key = limit;
     return i;
 }
 
 /* The common case: calls and returns that fit the part's own frames. Each event writes the place above the top and moves
  * the top by one, whatever it is, so that there is no branch to mispredict. Stops at the first event of another kind.
+ * The floor stands for the unknown stack: what is called deeper than the cut lies on it, and its own return moves the cut.
  * Source: the branch-free form is measured in bench/engine. */
 static uint32_t summarise_run(block_work *w, block_part *p, uint32_t i)
 {
-    const ev *events = w->events;
-    uint32_t *keys = p->keys.items, *indices = p->indices;
-    size_t count = p->keys.count;
-    uint32_t end = w->event_count;
-    if (end - i > p->keys.capacity - count)
-        end = i + (uint32_t)(p->keys.capacity - count);
-    uint32_t top = keys[count - 1];
-    for (; i < end; i++) {
-        ev e = events[i];
-        uint32_t kind = (uint32_t)(e.head >> EV_TICKS_BITS), key = ev_depth_key(e.place);
-        if (misfit(e, kind, key, top))
+    block_op *base = base_cut(p);
+    if (!base && p->own.count == 1)
+        return i;
+    const ev *e = w->events + i;
+    block_own *floor = p->own.items, *top = floor + p->own.count - 1;
+    block_own *lowest = base ? floor : floor + 1; /* the lowest top with which the loop can go on */
+    uint32_t room = (uint32_t)(p->own.capacity - p->own.count), end = w->event_count - i > room ? i + room : w->event_count;
+    if (base)
+        floor->key = base->key - 1;
+    uint32_t top_key = top->key;
+    for (; i < end; i++, e++) {
+        uint32_t kind = (uint32_t)(e->head >> EV_TICKS_BITS), key = ev_depth_key(e->place);
+        if (misfit(*e, kind, key, top_key))
             break;
-        keys[count] = key;
-        indices[count] = i;
-        count += 1 - 2 * (size_t)kind;
-        if (count == 0) {
+        top[1] = (block_own){key, i};
+        top += 1 - 2 * (ptrdiff_t)kind;
+        if (top < lowest) {
             i++;
+            if (top < floor)
+                base->key = key;
             break;
         }
-        top = keys[count - 1];
+        top_key = top->key;
     }
-    p->keys.count = count;
+    p->own.count = top < floor ? 1 : (size_t)(top + 1 - floor);
     return i;
 }
 
@@ -302,8 +299,9 @@ static bool summarise_all(block_work *w)
     for (uint32_t i = 0; i < w->event_count; i++) {
         uint32_t begin = i;
         if (st.gc == GC_OFF) {
-            block_part *p = &w->parts.items[st.part];
-            i = p->keys.count > 0 ? summarise_run(w, p, i) : summarise_base(w, p, i);
+            i = summarise_run(w, &w->parts.items[st.part], i);
+            if (i == begin)
+                i = summarise_base(w, &w->parts.items[st.part], i);
             if (i > begin) {
                 st.last_plain = --i; /* the loop's own step comes on top */
                 continue;
@@ -404,40 +402,20 @@ static void write_span(sim_span *out, const block_frame *f, uint64_t end_ns, siz
     };
 }
 
-/* How many frames of the persistent stack are brought up at once: a walk that goes below its start goes on there. */
-#define LOAD_FRAMES 32u
-
-/* When the part's own frames are used up, bring those below up from the persistent stack, so that all frames look alike.
- * p->start is always the node below frames[0]. False: the stack is empty, or memory is out (then the frames stay open). */
-static bool load_below(block_part *p)
-{
-    if (p->frames.count > 0 || !p->start)
-        return p->frames.count > 0;
-    if (!vec_reserve(&p->frames, LOAD_FRAMES * 2))
-        return false;
-    size_t depth = (size_t)p->start->depth + 1, count = depth < LOAD_FRAMES ? depth : LOAD_FRAMES;
-    for (size_t i = count; i-- > 0; p->start = p->start->parent)
-        p->frames.items[i] = (block_frame){p->start->begin_ns, p->start->key, p->start->method};
-    p->frames.count = count;
-    return true;
-}
-
-static size_t base_depth(const block_part *p) { return p->start ? (size_t)p->start->depth + 1 : 0; }
-
 static bool pop(block_work *w, block_part *p, uint64_t now_ns, sim_closed closed)
 {
     sim_span *out = vec_push(&w->spans);
     if (!out)
         return false;
     p->frames.count--;
-    write_span(out, &p->frames.items[p->frames.count], now_ns, base_depth(p) + p->frames.count, closed);
+    write_span(out, &p->frames.items[p->frames.count], now_ns, p->base_depth + p->frames.count, closed);
     return true;
 }
 
 /* Unwind all frames at or deeper than key. */
 static bool emit_cut(block_work *w, block_part *p, uint32_t key, uint64_t now_ns)
 {
-    while (load_below(p) && !ev_is_deeper(key, p->frames.items[p->frames.count - 1].key))
+    while (p->frames.count > 0 && !ev_is_deeper(key, p->frames.items[p->frames.count - 1].key))
         if (!pop(w, p, now_ns, SIM_CLOSED_UNWOUND))
             return false;
     return true;
@@ -458,8 +436,8 @@ static bool emit_return(block_work *w, block_part *p, ev e, uint64_t now_ns)
     uint32_t key = ev_depth_key(e.place);
     if (!emit_cut(w, p, key + 1, now_ns))
         return false;
-    if (!load_below(p))
-        return true;
+    if (p->frames.count == 0)
+        return true; /* of a frame from before the start */
     const block_frame *top = &p->frames.items[p->frames.count - 1];
     bool ends = is_unwind(e) ? (top->key & 3u) == EV_POSITION_C && (top->method & ~BLOCK_OPEN_AT_START) == e.number
                              : top->key == key;
@@ -482,7 +460,7 @@ static bool emit_stack_event(block_work *w, block_part *p, ev e, uint64_t now_ns
 static uint32_t emit_run(block_work *w, block_part *p, const timebase_line *line, uint32_t i)
 {
     size_t count = p->frames.count, done = w->spans.count;
-    uint32_t end = w->event_count, depth = (uint32_t)(base_depth(p) + count);
+    uint32_t end = w->event_count, depth = p->base_depth + (uint32_t)count;
     if (count == 0)
         return i;
     if (end - i > p->frames.capacity - count)

@@ -2,7 +2,8 @@
  * For:     sim.c only.
  * Idea:    a block touches some fibers, each a part. To a part the stack below its first event is unknown when it is
  *          summarised; what it does to that stack is a short list of operations (almost always one cut), and then frames
- *          that it leaves on top. To emit, the same replay runs again from the state that the prefix step has found.
+ *          that it leaves on top. To emit, the same replay runs again, on top of just those frames that the operations
+ *          take from the stack, which the prefix step has moved over by then: what lies below them can't matter to it.
  *
  *          unknown stack   | cut ≥ key |      the part's own frames at its end
  *          ────────────────╳───────────┴──> [key, event] [key, event] …
@@ -24,17 +25,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A frame that is open between blocks. Persistent: a block's starting state is a pointer into these. */
-typedef struct stack_node {
-    struct stack_node *parent; /* the frame below, or the next free node */
-    struct stack_node *next_retired;
-    uint64_t begin_ns;
-    uint32_t key;
-    uint32_t method; /* with BLOCK_OPEN_AT_START */
-    uint32_t depth;  /* nodes below */
-    uint32_t reserved;
-} stack_node;
-
 #define BLOCK_OPEN_AT_START 0x80000000u /* in method: from a FRAME event; numbers have 28 bits */
 
 typedef enum block_op_kind {
@@ -48,12 +38,17 @@ typedef struct block_op {
     uint32_t method; /* UNWIND */
 } block_op;
 
-/* Emit's own view of a frame. */
+/* An open frame. */
 typedef struct block_frame {
     uint64_t begin_ns;
     uint32_t key;
     uint32_t method; /* with BLOCK_OPEN_AT_START */
 } block_frame;
+
+/* A frame of the part's own while it is summarised. */
+typedef struct block_own {
+    uint32_t key, index; /* its event's */
+} block_own;
 
 typedef struct block_part {
     uint32_t fiber, thread; /* numbers of the stream; of no meaning when is_inherited */
@@ -61,13 +56,11 @@ typedef struct block_part {
     bool has_stack_events;
     uint32_t first_index, last_index; /* first event; last event before another part took over */
     VEC(block_op) ops;      /* on the unknown stack, in order */
-    VEC(uint32_t) keys;     /* frames left on top, lowest first… */
-    uint32_t *indices;      /* …and their events; owned, as large as keys.capacity */
-    size_t indices_capacity;
+    VEC(block_own) own;     /* [0]: the floor, no frame; from [1]: the frames left on top, lowest first */
     /* Set by the prefix step: */
     uint32_t track;
-    const stack_node *start; /* the stack before the part; NULL: empty */
-    VEC(block_frame) frames; /* emit's stack above start */
+    uint32_t base_depth;     /* frames of the stack that are not in frames */
+    VEC(block_frame) frames; /* those of the stack before it that the part pops, and the one below; then emit's stack */
 } block_part;
 
 /* Something of the runtime, not of a stack: GC, threads, GVL. */

@@ -226,6 +226,18 @@ uint32_t catalog_fiber_of(catalog *c, uint32_t process, uint32_t number, uint32_
     return id;
 }
 
+_Static_assert(MAP_NONE == CATALOG_NONE, "one word for 'there is none'");
+
+uint32_t catalog_find_thread(const catalog *c, uint32_t process, uint32_t number)
+{
+    return map_get(&c->thread_ids, number_key(process, number));
+}
+
+uint32_t catalog_find_fiber(const catalog *c, uint32_t process, uint32_t number)
+{
+    return map_get(&c->fiber_ids, number_key(process, number));
+}
+
 /* FNV-1a over the bytes that are no digits, so that `_app_views_1234` and `_app_views_77` look alike. */
 static uint32_t name_hash(const char *name, size_t bytes)
 {

@@ -82,6 +82,10 @@ uint32_t catalog_process_add(catalog *c, uint32_t pid, uint64_t begin_ns);
 uint32_t catalog_thread_of(catalog *c, uint32_t process, uint32_t number, uint64_t now_ns);
 uint32_t catalog_fiber_of(catalog *c, uint32_t process, uint32_t number, uint32_t thread, uint64_t now_ns);
 
+/* As they are: CATALOG_NONE when there is none such. */
+uint32_t catalog_find_thread(const catalog *c, uint32_t process, uint32_t number);
+uint32_t catalog_find_fiber(const catalog *c, uint32_t process, uint32_t number);
+
 /* Take over one DEFINE: head, and its payload of head.place bytes. Unknown kinds and malformed payloads are ignored:
  * false says so. now_ns: the head's time. CLOCK definitions are the simulation's own business (true, nothing done). */
 bool catalog_define(catalog *c, uint32_t process, ev head, const void *payload, uint64_t now_ns);

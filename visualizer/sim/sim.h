@@ -2,7 +2,7 @@
  * For:     app/ (live sessions), record/ (reading a file back), bench/.
  * Idea:    three steps over consecutive blocks of one stream:
  *            summarise (parallel)  what does this block do to a stack that nobody knows yet: cut so deep, push these
- *            prefix    (serial)    fold the summaries into the running stacks, which are persistent linked nodes
+ *            prefix    (serial)    fold the summaries into the running stacks; frames move to the block that pops them
  *            emit      (parallel)  replay each block from its starting state, now known, and give out finished spans
  *          sim/reference.h does the same one event after another; both must agree exactly.
  * Use:     sim_new; stream = sim_stream_open; sim_run(blocks of any streams, in stream order); sim_stream_close at its end.

@@ -5,44 +5,19 @@
 #include <errno.h>
 #include <string.h>
 
-#define SLAB_NODES 1024u
+/* Room above the frames that a part takes, so that few parts grow in emit. */
+#define PART_ROOM 64u
 
 void stacks_init(stacks *s, catalog *c) { *s = (stacks){.catalog = c}; }
 
 void stacks_free(stacks *s)
 {
-    for (size_t i = 0; i < s->slabs.count; i++)
-        mem_free(s->slabs.items[i]);
-    vec_free(&s->slabs);
-    vec_free(&s->tracks);
-}
-
-static stack_node *node_take(stacks *s)
-{
-    if (!s->free_nodes) {
-        if (!vec_reserve(&s->slabs, s->slabs.count + 1))
-            return NULL;
-        stack_node *slab = mem_alloc(SLAB_NODES, sizeof *slab);
-        if (!slab)
-            return NULL;
-        s->slabs.items[s->slabs.count++] = slab;
-        for (size_t i = 0; i < SLAB_NODES; i++)
-            slab[i].parent = i + 1 < SLAB_NODES ? &slab[i + 1] : NULL;
-        s->free_nodes = slab;
+    for (size_t i = 0; i < s->tracks.count; i++) {
+        vec_free(&s->tracks.items[i].frames);
+        vec_free(&s->tracks.items[i].shown);
     }
-    stack_node *n = s->free_nodes;
-    s->free_nodes = n->parent;
-    return n;
-}
-
-/* Popped nodes still belong to blocks of this batch: their parents must stay as they are, so they are only counted off here,
- * through a list of their own. */
-static void retire(stacks *s, stacks_track *t)
-{
-    stack_node *n = t->top;
-    t->top = n->parent;
-    n->next_retired = s->retired;
-    s->retired = n;
+    vec_free(&s->tracks);
+    vec_free(&s->touched);
 }
 
 /* Tracks grow with the catalog's. */
@@ -58,36 +33,70 @@ static stacks_track *track_at(stacks *s, uint32_t track)
     return &s->tracks.items[track];
 }
 
-/* ---- folding a block's parts ---------------------------------------------------------------------------------- */
-
-static void apply(stacks *s, stacks_track *t, const block_op *op)
+/* Called before the frames change; low: how many will stay as they are. */
+static bool touch(stacks *s, uint32_t track, stacks_track *t, size_t low)
 {
-    if (op->kind == BLOCK_CUT) {
-        while (t->top && !ev_is_deeper(op->key, t->top->key))
-            retire(s, t);
-    } else if (t->top && (t->top->key & 3u) == EV_POSITION_C && (t->top->method & ~BLOCK_OPEN_AT_START) == op->method) {
-        retire(s, t);
+    if (!t->is_touched) {
+        uint32_t *place = vec_push(&s->touched);
+        if (!place)
+            return false;
+        *place = track;
+        t->is_touched = true;
+        t->low = UINT32_MAX;
     }
+    t->low = low < t->low ? (uint32_t)low : t->low;
+    return true;
 }
 
-static int push_frames(stacks *s, stacks_track *t, const block_work *w, const block_part *p)
+/* ---- folding a block's parts ---------------------------------------------------------------------------------- */
+
+/* How many of the frames an operation leaves. */
+static size_t left_by(const block_op *op, const stacks_frames *f, size_t count)
 {
-    for (size_t i = 0; i < p->keys.count; i++) {
-        stack_node *n = node_take(s);
-        if (!n)
-            return -ENOMEM;
-        ev e = w->events[p->indices[i]];
-        uint32_t flag = ev_kind_of(e) == EV_FRAME ? BLOCK_OPEN_AT_START : 0;
-        *n = (stack_node){
-            .parent = t->top,
-            .begin_ns = block_time(w, p->indices[i]),
-            .key = p->keys.items[i],
-            .method = (e.number & ~BLOCK_OPEN_AT_START) | flag,
-            .depth = t->top ? t->top->depth + 1 : 0,
-        };
-        t->top = n;
+    if (op->kind == BLOCK_CUT) {
+        while (count > 0 && !ev_is_deeper(op->key, f->items[count - 1].key))
+            count--;
+        return count;
     }
-    return 0;
+    const block_frame *top = count > 0 ? &f->items[count - 1] : NULL;
+    return top && (top->key & 3u) == EV_POSITION_C && (top->method & ~BLOCK_OPEN_AT_START) == op->method ? count - 1 : count;
+}
+
+/* Move what the part pops from the stack to the part. The frame below goes along as a copy: the part never pops it, so its
+ * emit rarely runs out of frames, which would take it out of its fast loop. */
+static bool take_frames(stacks_frames *f, block_part *p)
+{
+    size_t left = f->count;
+    for (size_t i = 0; i < p->ops.count; i++)
+        left = left_by(&p->ops.items[i], f, left);
+    size_t base = left > 0 ? left - 1 : 0, taken = f->count - base;
+    if (!vec_reserve(&p->frames, taken + PART_ROOM))
+        return false;
+    if (taken > 0)
+        memcpy(p->frames.items, f->items + base, taken * sizeof *f->items);
+    p->frames.count = taken;
+    p->base_depth = (uint32_t)base;
+    f->count = left;
+    return true;
+}
+
+static bool push_frames(stacks_frames *f, const block_work *w, const block_part *p)
+{
+    const block_own *own = p->own.items;
+    if (!vec_reserve(f, f->count + p->own.count))
+        return false;
+    for (size_t i = 1; i < p->own.count; i++) /* by now they lie further off than the second-level cache */
+        __builtin_prefetch(&w->events[own[i].index]);
+    for (size_t i = 1; i < p->own.count; i++) {
+        ev e = w->events[own[i].index];
+        uint32_t flag = ev_kind_of(e) == EV_FRAME ? BLOCK_OPEN_AT_START : 0;
+        f->items[f->count++] = (block_frame){
+            .begin_ns = block_time(w, own[i].index),
+            .key = own[i].key,
+            .method = (e.number & ~BLOCK_OPEN_AT_START) | flag,
+        };
+    }
+    return true;
 }
 
 /* Where a part runs, made known to the catalog. */
@@ -109,13 +118,12 @@ static int fold_part(stacks *s, block_work *w, block_part *p, stacks_place place
     if (!t)
         return -ENOMEM;
     p->track = fiber->track;
-    p->start = t->top;
-    for (size_t i = 0; i < p->ops.count; i++)
-        apply(s, t, &p->ops.items[i]);
+    if (!take_frames(&t->frames, p) || !touch(s, p->track, t, t->frames.count) || !push_frames(&t->frames, w, p))
+        return -ENOMEM;
     uint64_t end_ns = block_time(w, p->last_index);
     if (end_ns > fiber->end_ns)
         fiber->end_ns = end_ns;
-    return push_frames(s, t, w, p);
+    return 0;
 }
 
 int stacks_fold(stacks *s, block_work *w, uint32_t process, stacks_place *current)
@@ -175,20 +183,22 @@ static int end_frames(stacks *s, uint32_t track, uint64_t now_ns, sim_closed clo
     stacks_track *t = track_at(s, track);
     if (!t)
         return -ENOMEM;
-    while (t->top) {
-        const stack_node *n = t->top;
+    if (t->frames.count > 0 && !touch(s, track, t, 0))
+        return -ENOMEM;
+    while (t->frames.count > 0) {
+        const block_frame *f = &t->frames.items[t->frames.count - 1];
         sim_span span = {
-            .begin_ns = n->begin_ns,
-            .end_ns = now_ns > n->begin_ns ? now_ns : n->begin_ns,
-            .value = n->method & ~BLOCK_OPEN_AT_START,
-            .depth = n->depth,
+            .begin_ns = f->begin_ns,
+            .end_ns = now_ns > f->begin_ns ? now_ns : f->begin_ns,
+            .value = f->method & ~BLOCK_OPEN_AT_START,
+            .depth = (uint32_t)(t->frames.count - 1),
             .closed = (uint8_t)closed,
-            .open_at_start = (uint8_t)(n->method >> 31),
+            .open_at_start = (uint8_t)(f->method >> 31),
         };
         int error = add_pending(out, track, &span);
         if (error)
             return error;
-        retire(s, t);
+        t->frames.count--;
     }
     return 0;
 }
@@ -271,16 +281,32 @@ int stacks_end_process(stacks *s, uint32_t process, uint64_t now_ns, sim_closed 
     return error;
 }
 
-void stacks_commit(stacks *s)
+static bool show(stacks_track *t)
 {
-    for (size_t i = 0; i < s->tracks.count; i++)
-        s->tracks.items[i].shown_top = s->tracks.items[i].top;
-    while (s->retired) {
-        stack_node *n = s->retired;
-        s->retired = n->next_retired;
-        n->parent = s->free_nodes;
-        s->free_nodes = n;
+    size_t count = t->frames.count, low = t->low < count ? t->low : count;
+    if (count == 0) { /* most fibers of a long session are over: they keep nothing */
+        vec_free(&t->frames);
+        vec_free(&t->shown);
+        return true;
     }
+    if (!vec_reserve(&t->shown, count))
+        return false;
+    memcpy(t->shown.items + low, t->frames.items + low, (count - low) * sizeof *t->shown.items);
+    t->shown.count = count;
+    return true;
+}
+
+int stacks_commit(stacks *s)
+{
+    int error = 0;
+    for (size_t i = 0; i < s->touched.count; i++) {
+        stacks_track *t = &s->tracks.items[s->touched.items[i]];
+        t->is_touched = false;
+        if (!show(t))
+            error = -ENOMEM;
+    }
+    s->touched.count = 0;
+    return error;
 }
 
 /* ---- what is open --------------------------------------------------------------------------------------------- */
@@ -290,7 +316,7 @@ uint32_t stacks_open_depth(const stacks *s, uint32_t track)
     if (track >= s->tracks.count)
         return 0;
     const stacks_track *t = &s->tracks.items[track];
-    return t->shown_top ? t->shown_top->depth + 1 : t->state != STACKS_CLOSED;
+    return t->shown.count > 0 ? (uint32_t)t->shown.count : t->state != STACKS_CLOSED;
 }
 
 size_t stacks_open_frames(const stacks *s, uint32_t track, uint32_t first_depth, sim_span *out, size_t max)
@@ -299,20 +325,65 @@ size_t stacks_open_frames(const stacks *s, uint32_t track, uint32_t first_depth,
     if (first_depth >= depth || max == 0)
         return 0;
     const stacks_track *t = &s->tracks.items[track];
-    if (!t->shown_top) {
+    if (t->shown.count == 0) {
         out[0] = (sim_span){t->since_ns, t->since_ns, t->state, 0, SIM_OPEN, 0, {0}};
         return 1;
     }
     size_t count = depth - first_depth < max ? depth - first_depth : max;
-    for (const stack_node *n = t->shown_top; n && n->depth >= first_depth; n = n->parent)
-        if (n->depth - first_depth < count)
-            out[n->depth - first_depth] = (sim_span){
-                .begin_ns = n->begin_ns,
-                .end_ns = n->begin_ns,
-                .value = n->method & ~BLOCK_OPEN_AT_START,
-                .depth = n->depth,
-                .closed = SIM_OPEN,
-                .open_at_start = (uint8_t)(n->method >> 31),
-            };
+    for (size_t i = 0; i < count; i++) {
+        const block_frame *f = &t->shown.items[first_depth + i];
+        out[i] = (sim_span){
+            .begin_ns = f->begin_ns,
+            .end_ns = f->begin_ns,
+            .value = f->method & ~BLOCK_OPEN_AT_START,
+            .depth = (uint32_t)(first_depth + i),
+            .closed = SIM_OPEN,
+            .open_at_start = (uint8_t)(f->method >> 31),
+        };
+    }
     return count;
+}
+
+/* ---- states ---------------------------------------------------------------------------------------------------- */
+
+_Static_assert(SIM_STATE_CLOSED == STACKS_CLOSED, "one word for 'nothing is open'");
+
+int stacks_save_frames(const stacks *s, uint32_t track, sim_state *out)
+{
+    if (track >= s->tracks.count)
+        return 0;
+    const stacks_frames *f = &s->tracks.items[track].frames;
+    if (!vec_reserve(&out->frames, out->frames.count + f->count))
+        return -ENOMEM;
+    for (size_t i = 0; i < f->count; i++) /* ev_depth_key is its own inverse */
+        out->frames.items[out->frames.count++] =
+            (sim_state_frame){f->items[i].begin_ns, ev_depth_key(f->items[i].key), f->items[i].method};
+    return 0;
+}
+
+int stacks_load_frames(stacks *s, uint32_t track, const sim_state_frame *frames, size_t count)
+{
+    stacks_track *t = track_at(s, track);
+    if (!t || !touch(s, track, t, t->frames.count) || !vec_reserve(&t->frames, t->frames.count + count))
+        return -ENOMEM;
+    for (size_t i = 0; i < count; i++)
+        t->frames.items[t->frames.count++] = (block_frame){frames[i].begin_ns, ev_depth_key(frames[i].position), frames[i].method};
+    return 0;
+}
+
+void stacks_save_state(const stacks *s, uint32_t track, uint32_t *state, uint64_t *since_ns)
+{
+    bool is_known = track < s->tracks.count;
+    *state = is_known ? s->tracks.items[track].state : STACKS_CLOSED;
+    *since_ns = is_known ? s->tracks.items[track].since_ns : 0;
+}
+
+int stacks_load_state(stacks *s, uint32_t track, uint32_t state, uint64_t since_ns)
+{
+    stacks_track *t = track_at(s, track);
+    if (!t)
+        return -ENOMEM;
+    t->state = state;
+    t->since_ns = since_ns;
+    return 0;
 }

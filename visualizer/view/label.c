@@ -1,52 +1,10 @@
 #include "view/label.h"
 
+#include "base/name.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-
-/* Behind an anonymous class at the start, "#<Class:0x…>" with others nested in it; 0 when there is none. An operator like
- * Array#<=> has its "#<" elsewhere. */
-static size_t skip_anonymous(const char *name, size_t name_bytes)
-{
-    if (name_bytes < 2 || name[0] != '#' || name[1] != '<')
-        return 0;
-    int nested = 0;
-    for (size_t i = 1; i < name_bytes; i++) {
-        if (name[i] == '<')
-            nested++;
-        else if (name[i] == '>' && --nested == 0)
-            return i + 1;
-    }
-    return 0;
-}
-
-/* Offset of the method's own name: behind the first '#' or '.' after the modules; 0 when there is no owner. */
-static size_t find_method(const char *name, size_t name_bytes)
-{
-    for (size_t i = skip_anonymous(name, name_bytes); i + 1 < name_bytes; i++) {
-        if ((name[i] == '#' || name[i] == '.') && i > 0)
-            return i + 1;
-    }
-    return 0;
-}
-
-bool label_form(const char *name, size_t name_bytes, unsigned n, size_t *begin, bool *is_cut)
-{
-    *begin = 0;
-    *is_cut = false;
-    if (n == 0)
-        return true;
-    size_t method = find_method(name, name_bytes), from = skip_anonymous(name, name_bytes);
-    for (size_t i = from; i + 1 < method; i++) {
-        if (name[i] == ':' && name[i + 1] == ':' && --n == 0) {
-            *begin = i + 2;
-            *is_cut = true;
-            return true;
-        }
-    }
-    *begin = method;
-    return n == 1 && method > 0;
-}
 
 /* name[begin, end) into out, behind an ellipsis and before one as asked; its bytes, or 0 when out is too small for it. */
 static size_t compose(const char *name, size_t begin, size_t end, bool cut_before, bool cut_behind, char *out)
@@ -74,7 +32,7 @@ size_t label_fit(const char *name, size_t name_bytes, float width, label_measure
 {
     size_t begin = 0, used;
     bool is_cut;
-    for (unsigned n = 0; label_form(name, name_bytes, n, &begin, &is_cut); n++) {
+    for (unsigned n = 0; name_form(name, name_bytes, n, &begin, &is_cut); n++) {
         used = compose(name, begin, name_bytes, is_cut, false, out);
         if (used > 0 && measure(context, out, used) <= width)
             return used;

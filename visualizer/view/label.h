@@ -21,10 +21,6 @@ typedef float label_measure(const void *context, const char *text, size_t byte_c
  * bytes; 0 ("" in out) when not even three letters of the method's name and the ellipsis fit. */
 size_t label_fit(const char *name, size_t name_bytes, float width, label_measure *measure, const void *context, char *out);
 
-/* Form number n of a name: 0 the whole, then without more and more outer modules, last the method alone. False: there is
- * no such form. *begin: offset of what is left; *is_cut: an ellipsis belongs before it. */
-bool label_form(const char *name, size_t name_bytes, unsigned n, size_t *begin, bool *is_cut);
-
 /* "1.24 M", "37 k", "512": three significant digits. out[16]. */
 void label_count(double count, char *out);
 /* "1.5 GB", "12 MB"; powers of 1024. out[16]. */

@@ -228,7 +228,7 @@ static void draw_title(painter *p)
 static void draw_corner(painter *p)
 {
     const view_status *s = p->in->status;
-    char line[160], events[16], backlog[16], used[16], budget[16];
+    char line[160], events[16], backlog[16], used[16], budget[16], other[16];
     label_count(s->events_per_s, events);
     label_count((double)s->backlog_events, backlog);
     label_bytes(s->memory_bytes, used);
@@ -242,6 +242,17 @@ static void draw_corner(painter *p)
         text_right(p, x, y, line, SMALL_PX, PALETTE_TEXT_DIM);
     if (s->ended && !p->in->is_still)
         text_right(p, x, y += step, "program ended \xE2\x80\x93 last picture", TEXT_PX, PALETTE_TEXT);
+    if (s->evicted_count > 0) {
+        label_count((double)s->evicted_count, events);
+        label_count((double)s->span_count, other);
+        snprintf(line, sizeof line, "the oldest %s of %s calls in outline only (--memory)", events, other);
+        text_right(p, x, y += step, line, SMALL_PX, PALETTE_TEXT_DIM);
+    }
+    if (s->writer_waits > 0) {
+        label_count((double)s->writer_waits, events);
+        snprintf(line, sizeof line, "the program waited %s times for this window (--buffer)", events);
+        text_right(p, x, y += step, line, SMALL_PX, PALETTE_TEXT_DIM);
+    }
     if (s->dropped > 0) {
         label_count((double)s->dropped, events);
         snprintf(line, sizeof line, "%s events dropped", events);

@@ -186,7 +186,7 @@ static void add_history(scene *s, const scene_input *in, const row *r)
         float x0 = mixf(r->x[0], r->x[1], (float)i / (float)segments), x1 = mixf(r->x[0], r->x[1], (float)(i + 1) / (float)segments);
         uint64_t end_ns = i + 1 == segments ? r->ns[1] : time_at(in, x1), resolution = resolution_ns(in, r, x0, x1, RESOLUTION_PX * s->coarseness);
         while (at_ns < end_ns && !s->is_full) {
-            size_t count = history_query(in->model->history, r->track, r->depth, at_ns, end_ns, resolution, s->nodes, SCENE_NODES);
+            size_t count = history_query(in->history, r->track, r->depth, at_ns, end_ns, resolution, s->nodes, SCENE_NODES);
             for (size_t n = 0; n < count; n++)
                 add_node(s, in, r, &s->nodes[n]);
             if (count > 0 && s->nodes[count - 1].end_ns > at_ns)
@@ -267,7 +267,7 @@ static const sim_span *open_at(scene *s, const scene_input *in, uint32_t track, 
 
 static bool has_spans(scene *s, const scene_input *in, const row *r, uint32_t depth)
 {
-    return history_query(in->model->history, r->track, depth, r->ns[0], r->ns[1], UINT64_MAX / 2, s->nodes, 1) > 0;
+    return history_query(in->history, r->track, depth, r->ns[0], r->ns[1], UINT64_MAX / 2, s->nodes, 1) > 0;
 }
 
 /* How many rows have something in sight. Calls nest, so above a row without spans there are none: bisection finds it. */
@@ -299,7 +299,7 @@ static void add_fiber(scene *s, const scene_input *in, const layout_lane *lane, 
     bool is_root = sub == 0, has_tail = state->last_fiber[sub] == fiber_id;
     uint64_t active_end_ns = is_root || fiber->end_ns > end_ns ? end_ns : fiber->end_ns;
     uint32_t open_depth = in->model->sim ? sim_open_depth(in->model->sim, fiber->track) : 0, open_first = 0;
-    uint32_t rows = rows_in_sight(s, in, &r, history_rows(in->model->history, fiber->track), open_depth);
+    uint32_t rows = rows_in_sight(s, in, &r, history_rows(in->history, fiber->track), open_depth);
     float row_height = layout_row_height(l, lane);
     uint32_t stride = row_stride(s, in, &r, row_height);
     size_t open_count = 0;
@@ -470,7 +470,7 @@ static void add_gc(scene *s, const scene_input *in, const layout_group *group, u
     uint64_t resolution = resolution_ns(in, &r, r.x[0], r.x[1], 1.5f);
     size_t count;
     /* Few enough to be blended: coarser until they fit. */
-    while ((count = history_query(in->model->history, track, 0, r.ns[0], r.ns[1], resolution, s->nodes, SCENE_NODES)) >= GLASS_MAX)
+    while ((count = history_query(in->history, track, 0, r.ns[0], r.ns[1], resolution, s->nodes, SCENE_NODES)) >= GLASS_MAX)
         resolution *= 2;
     float alpha = glass_alpha(in, r.z[1] - r.z[0], count);
     for (size_t i = 0; i < count; i++) {

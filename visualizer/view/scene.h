@@ -46,6 +46,7 @@ typedef struct scene {
 
 typedef struct scene_input {
     const view_model *model;
+    const history *history;        /* the model's, or its detail */
     const camera *camera;
     const camera_pose *pose;
     layout *layout;                /* seen depths are written back */

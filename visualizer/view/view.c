@@ -107,6 +107,8 @@ static void build_boxes(view *v, const view_model *model, const view_status *sta
                         .units_per_px = nav_units_per_px(width_px, scale), .time_s = time_s};
     desc.free_height_px = fmaxf((float)height_px - (PANELS_TOP_PX + PANELS_BOTTOM_PX) * scale, 32);
     scene_range(in, &desc.begin_ns, &desc.end_ns);
+    bool is_within = model->detail && model->detail_begin_ns <= desc.begin_ns && desc.end_ns <= model->detail_end_ns;
+    in->history = is_within ? model->detail : model->history;
     layout_update(&v->layout, model->catalog, &desc);
     v->scene.budget = (uint32_t)v->budget;
     scene_build(&v->scene, in);

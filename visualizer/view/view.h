@@ -42,6 +42,8 @@ typedef struct view_desc {
 typedef struct view_model {
     const catalog *catalog;
     const history *history;
+    const history *detail; /* answers instead while all in sight lies in [detail_begin_ns, detail_end_ns); NULL: none */
+    uint64_t detail_begin_ns, detail_end_ns;
     const sim *sim;  /* NULL: no open frames */
     uint64_t now_ns; /* the picture's right end: CLOCK_MONOTONIC while a program runs, its last event's time afterwards */
 } view_model;
@@ -50,6 +52,8 @@ typedef struct view_model {
 typedef struct view_status {
     double events_per_s, frames_per_s;
     uint64_t backlog_events, event_count, dropped, span_count;
+    uint64_t evicted_count; /* spans whose detail memory has let go */
+    uint64_t writer_waits;  /* times a program found its ring full */
     uint64_t memory_bytes, memory_budget;
     const char *device; /* NULL: not shown */
     const char *note;   /* one line about what the user should know, NULL: nothing */

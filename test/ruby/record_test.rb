@@ -1,0 +1,146 @@
+# frozen_string_literal: true
+
+require "test_helper"
+require "support/picture"
+require "support/real"
+require "json"
+
+# Recordings made by the real extension and the real visualizer, and what becomes of them when something goes wrong.
+class RecordTest < Minitest::Test
+  include TestHelp
+  prepend RealVisualizer
+
+  def report(path)
+    ran = run_rrtrace("report", path, "--format=json")
+    assert_equal 0, ran.code, ran.err
+    @report_said = ran.err
+    JSON.parse(ran.out)
+  end
+
+  def calls(report, name) = report.fetch("methods").find { |method| method["name"] == name }&.fetch("calls")
+
+  def recordings = Dir[temp_path("rrtrace-*.rrt")]
+
+  def test_without_a_window_the_file_is_named_by_time_and_process
+    ran = run_rrtrace("--no-window", write("app.rb", "def work = Process.pid\nputs work\nexit 3"))
+    assert_equal 3, ran.code, "the program's own"
+    path = ran.err[/written to (\S+\.rrt)/, 1] or flunk(ran.err)
+    assert_match(/\Arrtrace-\d{8}-\d{6}-#{ran.out.to_i}\.rrt\z/, File.basename(path))
+    assert_equal temp_path, File.join(File.dirname(path), ""), "the current folder"
+    report = report(path)
+    assert_equal "", @report_said, "the file is whole when the command returns"
+    assert_equal 1, calls(report, "Object#work")
+    assert_equal 0, report.fetch("dropped")
+  end
+
+  def test_without_a_display_a_session_is_recorded
+    ran = run_rrtrace(write("app.rb", "def work = 1\nwork"))
+    assert_equal 0, ran.code
+    assert_match(/no window: .*; recording into \S+ instead/, ran.err)
+    assert_equal 1, recordings.size
+    assert_equal 1, calls(report(recordings.first), "Object#work")
+  end
+
+  def test_code_records_a_block_and_the_file_is_whole_after_it
+    path = temp_path("block.rrt")
+    ran = run_ruby(<<~RUBY)
+      require "rrtrace"
+      def work = 1
+      begin
+        Rrtrace.trace(output: #{path.inspect}, window: false) { work; {}.fetch(:missing) }
+      rescue KeyError
+        puts Rrtrace.started?
+        system(#{RbConfig.ruby.inspect}, #{EXE.inspect}, "report", #{path.inspect}, "--format=json")
+      end
+    RUBY
+    assert_equal 0, ran.code, ran.err
+    assert_equal "false", ran.out.lines.first.chomp
+    assert_equal 1, calls(JSON.parse(ran.out.lines.drop(1).join), "Object#work")
+  end
+
+  def test_a_second_trace_of_the_same_program_goes_on_in_its_file_and_another_program_writes_it_anew
+    path = temp_path("twice.rrt")
+    code = "require 'rrtrace'\ndef work = 1\n2.times { Rrtrace.trace(output: #{path.inspect}, window: false) { work } }"
+    2.times do
+      assert_equal 0, run_ruby(code).code
+      assert_equal 2, calls(report(path), "Object#work")
+    end
+  end
+
+  def test_all_processes_of_a_session_are_in_one_file_with_their_parents
+    path = temp_path("tree.rrt")
+    child = write("child.rb", "def grown = 1\ngrown")
+    code = <<~RUBY
+      def forked = 1
+      2.times { Process.wait(fork { forked }) }
+      system(#{RbConfig.ruby.inspect}, #{child.inspect})
+      puts Process.pid
+    RUBY
+    ran = run_rrtrace("--no-window", "-o", path, write("tree.rb", code))
+    assert_equal 0, ran.code, ran.err
+    report = report(path)
+    assert_equal 2, calls(report, "Object#forked")
+    assert_equal 1, calls(report, "Object#grown")
+    processes = report.fetch("processes")
+    assert_equal 4, processes.size
+    parent = ran.out.to_i
+    assert_equal [parent] * 3, (processes.reject { |process| process["pid"] == parent }).map { |process| process["ppid"] }
+  end
+
+  def test_kill_9_of_the_visualizer_leaves_what_was_recorded
+    path = temp_path("killed.rrt")
+    code = "def first = 1\n50_000.times { first }\n$stdout.puts 'go'\n$stdout.flush\nsleep 0.1 until File.exist?(#{temp_path("on").inspect})\nputs 'end'"
+    pid, output = start_rrtrace("--no-window", "-o", path, write("app.rb", code))
+    wait_until("the program to be under way") { File.read(output).include?("go") }
+    wait_until("a second's events to be in the file") { File.size?(path).to_i > 20_000 }
+    sleep 1.5 # what a quiet program did is in the file after about a second
+    visualizer_pids.each { |visualizer| Process.kill(:KILL, visualizer) }
+    write("on", "")
+    assert_equal 0, wait_for_exit(pid).exitstatus
+    assert_includes File.read(output), "end"
+    report = report(path)
+    assert_equal 50_000, calls(report, "Object#first")
+    assert_match(/killed\.rrt: it has no end/, @report_said, "that it is not whole is said")
+  end
+
+  def test_kill_9_of_the_program_loses_nothing
+    path = temp_path("self.rrt")
+    ran = run_rrtrace("--no-window", "-o", path, write("app.rb", "def last = 1\n1000.times { last }\nProcess.kill(:KILL, $$)\nsleep"))
+    assert_equal 9, ran.status.termsig
+    wait_until("the visualizer to end") { visualizer_pids.empty? }
+    assert_equal 1000, calls(report(path), "Object#last")
+    assert_equal "", @report_said
+  end
+
+  def test_a_full_disk_ends_the_recording_and_not_the_program
+    path = temp_path("full.rrt")
+    program = write("app.rb", "def work(i) = i.to_s\n600_000.times { |i| work(i) }\nputs 'done'")
+    ran = run_program("sh", "-c", "ulimit -f 1000; exec \"$@\"", "sh", RbConfig.ruby, EXE, "--no-window", "--buffer", "128K", "-o", path, program)
+    assert_equal 0, ran.code, ran.err
+    assert_equal "done\n", ran.out
+    assert_equal 1, ran.err.scan(/full\.rrt: the file may not grow any more/).size, ran.err
+    assert_operator calls(report(path), "Object#work"), :>, 1000, "what came before is kept"
+  end
+
+  def test_a_name_that_cannot_be_written_is_refused_before_the_command_runs
+    taken = write("notes.txt", "mine\n")
+    ran = run_rrtrace("--no-window", "-o", taken, write("app.rb", "puts 'ran'"))
+    assert_equal 1, ran.code
+    assert_equal "", ran.out
+    assert_match(/notes\.txt: exists and is no recording/, ran.err)
+    assert_equal "mine\n", File.read(taken)
+  end
+
+  def test_a_picture_is_drawn_from_a_recording
+    path = temp_path("film.rrt")
+    assert_equal 0, run_rrtrace("--no-window", "-o", path, write("film.rb", "def alpha = sleep(0.2)\ndef beta = sleep(0.3)\nalpha\nbeta")).code
+    ran = run_rrtrace("shot", path, "-o", temp_path("film.png"), "--size", "640x360")
+    assert_equal 0, ran.code, ran.err
+    picture = Picture.of_file(temp_path("film.png"))
+    assert_equal [640, 360], [picture.width, picture.height]
+    assert_operator picture.colored, :>, 2_000, "boxes, and not just text"
+    ran = run_rrtrace("shot", path, "--camera", "flame", "--from", "50ms", "--to", "150ms")
+    assert_equal 0, ran.code, ran.err
+    assert_path_exists temp_path("film.png")
+  end
+end
