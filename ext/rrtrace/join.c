@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -95,6 +96,9 @@ static bool peer_is_us(int fd)
  * with SIGBUS. A descriptor or -errno. */
 static int shared_memory(size_t bytes)
 {
+    struct rlimit limit; /* beyond it the program would be sent SIGXFSZ, which ends it */
+    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < bytes)
+        return -EFBIG;
     for (int attempt = 0; attempt < 8; attempt++) {
         char name[64];
         uint64_t noise = clock_ns(CLOCK_MONOTONIC) ^ (uint64_t)(uintptr_t)&name;
