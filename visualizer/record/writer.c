@@ -73,11 +73,14 @@ struct record_writer {
     int error;
     char problem[512];
     record_writer_stats stats;
+    columns_bytes overview; /* to be written with the next index; empty: none */
+    uint64_t overview_begin_ns, overview_end_ns;
     /* The thread's: */
     columns_coder *coder;
     columns_bytes out, definitions, columns; /* the chunk being made */
     uint64_t offset;                /* where it goes */
-    uint64_t settled_offset;        /* where the index stands that the file ends with now; 0: it ends with no index */
+    uint64_t settled_offset;        /* where the overview and the index stand that the file ends with now; 0: it ends with none */
+    bool has_overview;              /* the overview before that index is the last of w->index */
     VEC(chunk_entry) index;
 };
 
@@ -315,6 +318,8 @@ static int unsettle(record_writer *w)
         return fail_now(w, -errno, "can't be written");
     w->offset = w->settled_offset;
     w->settled_offset = 0;
+    w->index.count -= w->has_overview ? 1 : 0;
+    w->has_overview = false;
     return 0;
 }
 
@@ -366,11 +371,34 @@ static int build_index(record_writer *w, chunk_head *head)
     return error;
 }
 
+/* Of all streams; where it can't be made, the file only opens with less to see. */
+static void write_overview(record_writer *w)
+{
+    columns_bytes bytes = {0};
+    chunk_head head = begin_chunk(w, CHUNK_OVERVIEW, 0);
+    pthread_mutex_lock(&w->mutex);
+    bool is_wanted = !w->error && w->overview.count > 0;
+    head.begin_ns = w->overview_begin_ns;
+    head.end_ns = w->overview_end_ns;
+    if (is_wanted) {
+        bytes.items = w->overview.items; /* taken over */
+        bytes.count = w->overview.count;
+        w->overview.items = NULL;
+        w->overview.count = w->overview.capacity = 0;
+    }
+    pthread_mutex_unlock(&w->mutex);
+    if (is_wanted && reserve_head(w) == 0 && add_part(w, &head, 0, bytes.items, bytes.count) == 0)
+        w->has_overview = end_chunk(w, &head) == 0;
+    vec_free(&bytes);
+}
+
 /* Also tried after a failure: on a full disk there may be room for it, where the last chunk was cut off. */
 static int write_index(record_writer *w)
 {
     if (w->settled_offset != 0)
         return 0; /* nothing has come since */
+    uint64_t offset = w->offset;
+    write_overview(w);
     chunk_head head = begin_chunk(w, CHUNK_INDEX, 0);
     head.flags = w->error ? CHUNK_CUT_SHORT : 0;
     int error = build_index(w, &head);
@@ -384,7 +412,6 @@ static int write_index(record_writer *w)
     memcpy(w->out.items + w->out.count, &trailer, sizeof trailer);
     head.crc = chunk_head_crc(&head);
     memcpy(w->out.items, &head, sizeof head);
-    uint64_t offset = w->offset;
     error = append(w, w->out.items, w->out.count + sizeof trailer);
     if (!error)
         w->settled_offset = offset;
@@ -724,6 +751,19 @@ int record_writer_flush(record_writer *w)
     return error;
 }
 
+int record_writer_overview(record_writer *w, const void *bytes, size_t count, uint64_t begin_ns, uint64_t end_ns)
+{
+    pthread_mutex_lock(&w->mutex);
+    bool fits = count <= CHUNK_OVERVIEW_BYTES_MAX && vec_reserve(&w->overview, count);
+    w->overview.count = fits ? count : 0;
+    if (fits && count > 0)
+        memcpy(w->overview.items, bytes, count);
+    w->overview_begin_ns = begin_ns;
+    w->overview_end_ns = end_ns;
+    pthread_mutex_unlock(&w->mutex);
+    return fits ? 0 : -ENOMEM;
+}
+
 int record_writer_settle(record_writer *w)
 {
     pthread_mutex_lock(&w->mutex);
@@ -937,6 +977,7 @@ static void writer_free(record_writer *w)
     vec_free(&w->spare);
     vec_free(&w->streams);
     vec_free(&w->index);
+    vec_free(&w->overview);
     vec_free(&w->out);
     vec_free(&w->definitions);
     vec_free(&w->columns);
