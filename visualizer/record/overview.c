@@ -291,7 +291,7 @@ int overview_read(const void *bytes, size_t count, const catalog *c, uint32_t (*
         row_kind kind = (row_kind)get_at_most(&s, ROW_KIND_COUNT - 1);
         uint32_t number = (uint32_t)get_at_most(&s, UINT32_MAX), depth = (uint32_t)get_at_most(&s, UINT32_MAX);
         uint32_t process = s.is_bad ? CATALOG_NONE : process_of(context, stream);
-        uint32_t track = process == CATALOG_NONE ? SIM_TRACK_NONE : track_of(c, process, kind, number);
+        uint32_t track = process >= catalog_process_count(c) ? SIM_TRACK_NONE : track_of(c, process, kind, number);
         int error = s.is_bad ? -EBADMSG : read_row(&s, begin_ns, resolution_ns, track, depth, out);
         if (error)
             return error;
