@@ -5,6 +5,7 @@
 #include "base/vec.h"
 #include "base/workers.h"
 #include "history/outline.h"
+#include "record/overview.h"
 #include "record/tracks.h"
 #include "sim/sim.h"
 #include "sim/state.h"
@@ -13,11 +14,14 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #define PLAYBACK_NICE 10 /* behind the window's thread */
 #define BLOCK_SLOTS 16384u
 #define BLOCKS_MAX 128u  /* of a chunk: more are run in turns */
 #define LATE_NS UINT64_C(2000000000) /* a quiet stream's chunk may stand so far behind a busy one's in the file */
+#define GO_ON_LOOK_US 5000u
+#define GO_ON_TRIES 600 /* three seconds */
 #define NO_CHUNK UINT32_MAX
 
 /* A stream of the file; its place is its process's id. */
@@ -38,11 +42,13 @@ struct playback {
     pthread_t thread;
     bool has_thread;
     _Atomic bool stops;       /* relaxed: a hint */
+    _Atomic bool may_go_on;   /* likewise */
     _Atomic bool is_outlined; /* relaxed, as the next: shown, and asked again */
     _Atomic uint32_t chunks_done;
     _Atomic uint64_t done_ns;
     _Atomic int error;
     uint32_t chunk_count;
+    workers *workers;         /* the thread makes them, so that they are as unimportant as it is */
     /* The thread's: */
     map places; /* stream's number -> place */
     VEC(film_stream) streams;
@@ -194,7 +200,7 @@ static int play_tail(playback *p, sim *s, uint32_t place)
 static int find_who_was_there(playback *p)
 {
     sim *s;
-    int error = sim_new(&s, &(sim_desc){.workers = p->desc.workers, .catalog = p->desc.catalog, .sink = take_old_spans,
+    int error = sim_new(&s, &(sim_desc){.workers = p->workers, .catalog = p->desc.catalog, .sink = take_old_spans,
                                         .lock = lock_model, .unlock = unlock_model, .context = p});
     for (uint32_t i = 0; i < p->streams.count && !error && !must_stop(p); i++) {
         p->process = i;
@@ -223,11 +229,37 @@ static int outline_old_spans(playback *p)
     return error;
 }
 
+static uint32_t process_of(void *context, uint32_t stream)
+{
+    uint32_t place = map_get(&((playback *)context)->places, stream);
+    return place == MAP_NONE ? CATALOG_NONE : place;
+}
+
+static void take_overview(void *context, const void *bytes, size_t count)
+{
+    playback *p = context;
+    lock(p);
+    int error = overview_read(bytes, count, p->desc.catalog, process_of, p, p->desc.outline_bytes_max, p->outline);
+    unlock(p);
+    if (error == -ENOMEM)
+        atomic_store_explicit(&p->error, error, memory_order_relaxed);
+}
+
+/* A file that was gone on with has one a session. */
+static void read_overviews(playback *p)
+{
+    for (uint32_t i = 0; i < p->chunk_count; i++)
+        if (record_chunk_at(p->desc.reader, i).kind == RECORD_OVERVIEW)
+            record_read_overview(p->desc.reader, i, take_overview, p);
+}
+
 static int draw_outline(playback *p)
 {
     int error = outline_new(&p->outline);
-    if (!error)
-        error = outline_old_spans(p);
+    if (!error) {
+        read_overviews(p);
+        error = outline_old_spans(p); /* of rows that no overview has */
+    }
     lock(p);
     history_set_outline(p->desc.history, p->outline);
     unlock(p);
@@ -256,7 +288,7 @@ static int begin_replay(playback *p)
     }
     if (!error) {
         tracks_init(&p->tracks, p->catalog, p->desc.catalog, NULL, NULL, NULL); /* the scan holds the lock when it gives spans */
-        error = sim_new(&p->sim, &(sim_desc){.workers = p->desc.workers, .catalog = p->catalog, .sink = take_spans, .lock = lock_model,
+        error = sim_new(&p->sim, &(sim_desc){.workers = p->workers, .catalog = p->catalog, .sink = take_spans, .lock = lock_model,
                                              .unlock = unlock_model, .context = p});
     }
     return error;
@@ -317,10 +349,14 @@ static void *playback_main(void *argument)
 {
     playback *p = argument;
     setpriority(PRIO_PROCESS, 0, PLAYBACK_NICE); /* on Linux of this thread */
-    int error = find_who_was_there(p);
+    int error = workers_new(&p->workers, p->desc.worker_count);
+    if (!error)
+        error = find_who_was_there(p);
     if (!error)
         error = draw_outline(p);
     atomic_store_explicit(&p->is_outlined, true, memory_order_relaxed);
+    for (int i = 0; i < GO_ON_TRIES && !must_stop(p) && !atomic_load_explicit(&p->may_go_on, memory_order_relaxed); i++)
+        usleep(GO_ON_LOOK_US);
     if (!error && !must_stop(p))
         error = replay(p);
     if (!error && !must_stop(p))
@@ -364,6 +400,7 @@ void playback_delete(playback *p)
     outline_delete(p->outline);
     sim_delete(p->sim);
     catalog_delete(p->catalog);
+    workers_delete(p->workers);
     tracks_free(&p->tracks);
     vec_free(&p->old_spans);
     vec_free(&p->events);
@@ -371,6 +408,8 @@ void playback_delete(playback *p)
     map_free(&p->places);
     mem_free(p);
 }
+
+void playback_go_on(playback *p) { atomic_store_explicit(&p->may_go_on, true, memory_order_relaxed); }
 
 playback_status playback_status_of(const playback *p)
 {

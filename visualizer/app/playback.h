@@ -8,10 +8,11 @@
  *                          a killed recorder leaves it, has the calls that were open at its end
  *            by and by     all of it from the begin, through the parallel scan into the history, which takes the outline's
  *                          place row by row; recall.h meanwhile brings what is looked at
- * Use:     playback_new with the lock free; playback_status_of; playback_delete before what it was given goes.
+ * Use:     playback_new with the lock free; playback_go_on when there is a first picture; playback_status_of; playback_delete
+ *          before what it was given goes.
  * Memory:  a chunk's events, stacks, a catalog's copy of the replay's names, the outline (outline_bytes_max).
- * Threads: one of its own, less important than the window's, and the workers that it wakes; it takes the model lock for what it
- *          writes. playback_status_of from any.
+ * Threads: one of its own and its workers, all less important than the window's; they take the model lock for what they write.
+ *          playback_go_on and playback_status_of from any.
  * Errors:  damaged chunks are left out; record_info.problem says so. Out of memory: what is there stays.
  */
 #ifndef RRTRACE_APP_PLAYBACK_H
@@ -26,8 +27,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct workers;
-
 typedef struct playback playback;
 
 typedef struct playback_desc { /* all borrowed until playback_delete */
@@ -35,7 +34,7 @@ typedef struct playback_desc { /* all borrowed until playback_delete */
     catalog *catalog;  /* empty; its process ids are the streams' places in the file */
     history *history;  /* empty */
     activity *activity;/* empty, or NULL */
-    struct workers *workers;
+    unsigned worker_count;
     size_t outline_bytes_max;
     void (*lock)(void *context); /* the model lock */
     void (*unlock)(void *context);
@@ -51,6 +50,8 @@ typedef struct playback_status {
 
 int playback_new(playback **out, const playback_desc *desc); /* 0 or -errno */
 void playback_delete(playback *p);                           /* NULL is fine */
+/* The last and longest step waits for this, or a few seconds: the first picture comes before it. */
+void playback_go_on(playback *p);
 playback_status playback_status_of(const playback *p);
 
 #endif

@@ -5,6 +5,7 @@
 #include "base/vec.h"
 #include "base/workers.h"
 #include "intake/intake.h"
+#include "record/overview.h"
 #include "record/recall.h"
 #include "record/writer.h"
 #include "wire/clock.h"
@@ -104,12 +105,30 @@ static void begin_stream(session *s, const block *b)
         record_writer_stream_begins(s->writer, b->stream, b->pid, b->clock_source, clock_ns(CLOCK_MONOTONIC));
 }
 
+/* Nobody else changes the model while this thread is here (session_stop: there is no other), so that reading it needs no lock. */
+static void save_overview(session *s)
+{
+    uint32_t node_limit = overview_node_limit(record_writer_stats_of(s->writer).event_count);
+    uint64_t begin_ns = UINT64_MAX;
+    columns_bytes bytes = {0};
+    for (uint32_t i = 0; i < catalog_process_count(s->catalog); i++)
+        begin_ns = catalog_process_at(s->catalog, i)->begin_ns < begin_ns ? catalog_process_at(s->catalog, i)->begin_ns : begin_ns;
+    if (node_limit == 0 || begin_ns >= s->last_event_ns)
+        return;
+    if (overview_build(s->catalog, s->history, s->sim, record_writer_first_stream(s->writer), begin_ns, s->last_event_ns, node_limit, &bytes) == 0)
+        record_writer_overview(s->writer, bytes.items, bytes.count, begin_ns, s->last_event_ns);
+    vec_free(&bytes);
+}
+
 /* Whoever waits for the end of its stream may read the file then. */
 static void save_end(session *s, const block *b)
 {
     record_writer_stream_ends(s->writer, b->stream, b->problem);
-    if (s->open_count == 0)
-        record_writer_settle(s->writer);
+    if (s->open_count > 0)
+        return;
+    record_writer_flush(s->writer);
+    save_overview(s);
+    record_writer_settle(s->writer);
 }
 
 static void end_stream(session *s, const block *b)
@@ -331,8 +350,6 @@ static int open_parts(session *s)
     if (!error)
         error = activity_new(&s->activity);
     if (!error)
-        error = workers_new(&s->workers, worker_count());
-    if (!error)
         error = history_new(&s->history, at_least(s->desc.memory_bytes - 2 * recall_bytes - outline_bytes));
     if (!error)
         error = playback_new(&s->playback, &(playback_desc){
@@ -340,7 +357,7 @@ static int open_parts(session *s)
                                                .catalog = s->catalog,
                                                .history = s->history,
                                                .activity = s->activity,
-                                               .workers = s->workers,
+                                               .worker_count = worker_count(),
                                                .outline_bytes_max = outline_bytes,
                                                .lock = lock_model,
                                                .unlock = unlock_model,
@@ -416,6 +433,8 @@ void session_stop(session *s)
     recall_delete(s->recall);
     playback_delete(s->playback);
     record_close(s->reader);
+    if (s->writer && s->has_thread && s->open_count > 0)
+        save_overview(s); /* it ends before its programs do */
     record_writer_close(s->writer);
     sim_delete(s->sim);
     history_delete(s->history);
@@ -446,6 +465,8 @@ session_model session_model_of(session *s)
 
 bool session_look_at(session *s, uint64_t begin_ns, uint64_t end_ns)
 {
+    if (s->playback && playback_status_of(s->playback).is_outlined)
+        playback_go_on(s->playback);
     if (!s->recall)
         return false;
     session_lock(s);

@@ -578,6 +578,7 @@ record_chunk record_chunk_at(const record_reader *r, uint32_t i)
     const entry *e = &r->entries.items[i];
     const chunk_head *h = &e->head;
     bool is_known = h->kind >= CHUNK_STREAM_BEGINS && h->kind <= CHUNK_STREAM_ENDS;
+    is_known |= h->kind == CHUNK_OVERVIEW;
     return (record_chunk){
         .stream = h->stream,
         .kind = is_known ? (record_kind)h->kind : RECORD_OTHER,
@@ -705,6 +706,23 @@ int record_definitions(record_reader *r, uint32_t stream, uint32_t end,
     }
     give_desk(r, d);
     return error;
+}
+
+int record_read_overview(record_reader *r, uint32_t i, void (*take)(void *context, const void *bytes, size_t count), void *context)
+{
+    const entry *e = i < r->entries.count ? &r->entries.items[i] : NULL;
+    if (!e || e->head.kind != CHUNK_OVERVIEW)
+        return -EINVAL;
+    desk *d = take_desk(r);
+    if (!d)
+        return -ENOMEM;
+    int error = check_head(r, e);
+    if (!error)
+        error = read_part(r, d, &e->head, e->offset, 0, CHUNK_OVERVIEW_BYTES_MAX);
+    if (!error)
+        take(context, d->raw.items, d->raw.count);
+    give_desk(r, d);
+    return error ? damaged(r, i, error, "checksum differs") : 0;
 }
 
 int record_read_text(record_reader *r, uint32_t i, char *out, size_t bytes)

@@ -59,7 +59,7 @@ typedef struct record_stream {
 
 record_stream record_stream_at(const record_reader *r, uint32_t i); /* i < stream_count; in order of appearance */
 
-typedef enum record_kind { RECORD_STREAM_BEGINS = 1, RECORD_EVENTS, RECORD_STREAM_ENDS, RECORD_OTHER = 0xffff } record_kind;
+typedef enum record_kind { RECORD_STREAM_BEGINS = 1, RECORD_EVENTS, RECORD_STREAM_ENDS, RECORD_OVERVIEW = 5, RECORD_OTHER = 0xffff } record_kind;
 
 typedef struct record_chunk {
     uint32_t stream;       /* number in the file */
@@ -86,6 +86,8 @@ int record_read_state(record_reader *r, uint32_t i, sim_state *out);
  * Damaged chunks are left out and become the problem. take: payload has head.place bytes. */
 int record_definitions(record_reader *r, uint32_t stream, uint32_t i,
                        void (*take)(void *context, ev head, const void *payload), void *context); /* 0, -EIO or -ENOMEM */
+/* The bytes of an OVERVIEW chunk, for overview_read. take: called once. 0 or as record_read_events. */
+int record_read_overview(record_reader *r, uint32_t i, void (*take)(void *context, const void *bytes, size_t count), void *context);
 /* What a STREAM_ENDS chunk says was wrong with its stream; "": nothing. 0 or as record_read_events. */
 int record_read_text(record_reader *r, uint32_t i, char *out, size_t bytes);
 

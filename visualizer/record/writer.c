@@ -399,6 +399,21 @@ int record_writer_flush(record_writer *w)
     return error;
 }
 
+int record_writer_overview(record_writer *w, const void *bytes, size_t count, uint64_t begin_ns, uint64_t end_ns)
+{
+    if (w->first_stream > 0)
+        return 0; /* it would leave out what was there before */
+    pthread_mutex_lock(&w->mutex);
+    bool fits = count <= CHUNK_OVERVIEW_BYTES_MAX && vec_reserve(&w->overview, count);
+    w->overview.count = fits ? count : 0;
+    if (fits && count > 0)
+        memcpy(w->overview.items, bytes, count);
+    w->overview_begin_ns = begin_ns;
+    w->overview_end_ns = end_ns;
+    pthread_mutex_unlock(&w->mutex);
+    return fits ? 0 : -ENOMEM;
+}
+
 int record_writer_settle(record_writer *w)
 {
     pthread_mutex_lock(&w->mutex);
@@ -455,6 +470,7 @@ static void writer_free(record_writer *w)
     vec_free(&w->spare);
     vec_free(&w->streams);
     vec_free(&w->index);
+    vec_free(&w->overview);
     vec_free(&w->out);
     vec_free(&w->definitions);
     vec_free(&w->columns);

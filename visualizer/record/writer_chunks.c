@@ -174,6 +174,8 @@ static int unsettle(record_writer *w)
         return writer_fail_now(w, -errno, "can't be written");
     w->offset = w->settled_offset;
     w->settled_offset = 0;
+    w->index.count -= w->has_overview ? 1 : 0;
+    w->has_overview = false;
     return 0;
 }
 
@@ -224,11 +226,34 @@ static int build_index(record_writer *w, chunk_head *head)
     return error;
 }
 
+/* Of all streams; where it can't be made, the file only opens with less to see. */
+static void put_overview(record_writer *w)
+{
+    columns_bytes bytes = {0};
+    chunk_head head = begin_chunk(w, CHUNK_OVERVIEW, 0);
+    pthread_mutex_lock(&w->mutex);
+    bool is_wanted = !w->error && w->overview.count > 0;
+    head.begin_ns = w->overview_begin_ns;
+    head.end_ns = w->overview_end_ns;
+    if (is_wanted) {
+        bytes.items = w->overview.items; /* taken over */
+        bytes.count = w->overview.count;
+        w->overview.items = NULL;
+        w->overview.count = w->overview.capacity = 0;
+    }
+    pthread_mutex_unlock(&w->mutex);
+    if (is_wanted && reserve_head(w) == 0 && add_part(w, &head, 0, bytes.items, bytes.count) == 0)
+        w->has_overview = end_chunk(w, &head) == 0;
+    vec_free(&bytes);
+}
+
 /* Also tried after a failure: on a full disk there may be room for it, where the last chunk was cut off. */
 int writer_put_index(record_writer *w)
 {
     if (w->settled_offset != 0)
         return 0; /* nothing has come since */
+    uint64_t offset = w->offset;
+    put_overview(w);
     chunk_head head = begin_chunk(w, CHUNK_INDEX, 0);
     head.flags = w->error ? CHUNK_CUT_SHORT : 0;
     int error = build_index(w, &head);
@@ -242,7 +267,6 @@ int writer_put_index(record_writer *w)
     memcpy(w->out.items + w->out.count, &trailer, sizeof trailer);
     head.crc = chunk_head_crc(&head);
     memcpy(w->out.items, &head, sizeof head);
-    uint64_t offset = w->offset;
     error = append(w, w->out.items, w->out.count + sizeof trailer);
     if (!error)
         w->settled_offset = offset;

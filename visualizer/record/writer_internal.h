@@ -59,11 +59,14 @@ struct record_writer {
     int error;
     char problem[512];
     record_writer_stats stats;
+    columns_bytes overview; /* to be written with the next index; empty: none */
+    uint64_t overview_begin_ns, overview_end_ns;
     /* The thread's: */
     columns_coder *coder;
     columns_bytes out, definitions, columns; /* the chunk being made */
     uint64_t offset;                /* where it goes */
-    uint64_t settled_offset;        /* where the index stands that the file ends with now; 0: it ends with no index */
+    uint64_t settled_offset;        /* where the overview and the index stand that the file ends with now; 0: it ends with none */
+    bool has_overview;              /* the overview before that index is the last of w->index */
     VEC(chunk_entry) index;
 };
 
