@@ -35,6 +35,7 @@ struct session {
     intake *intake;
     catalog *catalog;
     history *history;
+    figures *figures; /* NULL: not counted */
     sim *sim;
     recall *recall;        /* NULL: not recorded */
     bool holds_detail;     /* under the model lock: session_unlock lets the recalled history go */
@@ -80,6 +81,8 @@ static void take_spans(void *context, uint32_t track, const sim_span *spans, siz
 {
     session *s = context;
     history_append(s->history, track, spans, count); /* what does not fit is counted there */
+    if (s->figures)
+        figures_take(s->figures, track, spans, count);
 }
 
 /* ---- the simulation thread ------------------------------------------------------------------------------------ */
@@ -244,6 +247,8 @@ static int start_parts(session *s)
         error = workers_new(&s->workers, worker_count());
     if (!error)
         error = catalog_new(&s->catalog);
+    if (!error && s->desc.counts_methods)
+        error = figures_new(&s->figures, s->catalog);
     sim_desc sim_settings = {
         .workers = s->workers,
         .catalog = s->catalog,
@@ -325,6 +330,7 @@ void session_stop(session *s)
     recall_delete(s->recall);
     record_writer_close(s->writer);
     sim_delete(s->sim);
+    figures_delete(s->figures);
     history_delete(s->history);
     catalog_delete(s->catalog);
     workers_delete(s->workers);
@@ -341,7 +347,8 @@ void session_stop(session *s)
 
 session_model session_model_of(session *s)
 {
-    session_model m = {.catalog = s->catalog, .history = s->history, .sim = s->sim, .last_event_ns = s->last_event_ns};
+    session_model m = {.catalog = s->catalog, .history = s->history, .sim = s->sim, .figures = s->figures,
+                       .last_event_ns = s->last_event_ns};
     if (s->recall) {
         m.detail = recall_hold(s->recall, &m.detail_begin_ns, &m.detail_end_ns);
         s->holds_detail = true;

@@ -12,6 +12,7 @@
 #ifndef RRTRACE_APP_SESSION_H
 #define RRTRACE_APP_SESSION_H
 
+#include "history/figures.h"
 #include "history/history.h"
 #include "sim/catalog.h"
 #include "sim/sim.h"
@@ -28,6 +29,7 @@ typedef struct session_desc {
     const char *socket_path;
     pid_t watch_pid;
     size_t memory_bytes;
+    bool counts_methods; /* session_model.figures is wanted: it costs some ns a call */
 } session_desc;
 
 /* Read under the lock. */
@@ -37,6 +39,7 @@ typedef struct session_model {
     const history *detail; /* read back from the recording: whole in [detail_begin_ns, detail_end_ns); NULL: nothing */
     uint64_t detail_begin_ns, detail_end_ns;
     const sim *sim;
+    const figures *figures; /* NULL: not counted */
     uint64_t last_event_ns; /* the newest event seen, 0: none yet */
 } session_model;
 
