@@ -297,6 +297,7 @@ int main(int argc, char **argv)
         .socket_path = o.socket_path,
         .watch_pid = o.watch_pid,
         .memory_bytes = o.memory_bytes ? o.memory_bytes : OPTIONS_MEMORY_DEFAULT,
+        .counts_methods = !is_headless(&o),
     };
     int error = session_start(&s, &desc);
     if (error) {

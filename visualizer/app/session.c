@@ -38,6 +38,7 @@ struct session {
     catalog *catalog;
     history *history;
     activity *activity;    /* NULL: memory is out */
+    figures *figures; /* NULL: not counted */
     sim *sim;
     recall *recall;        /* NULL: not recorded */
     bool holds_detail;     /* under the model lock: session_unlock lets the recalled history go */
@@ -86,6 +87,8 @@ static void take_spans(void *context, uint32_t track, const sim_span *spans, siz
 {
     session *s = context;
     history_append(s->history, track, spans, count); /* what does not fit is counted there */
+    if (s->figures)
+        figures_take(s->figures, track, spans, count);
 }
 
 /* ---- the simulation thread ------------------------------------------------------------------------------------ */
@@ -290,6 +293,8 @@ static int start_parts(session *s)
         error = catalog_new(&s->catalog);
     if (!error)
         error = activity_new(&s->activity);
+    if (!error && s->desc.counts_methods)
+        error = figures_new(&s->figures, s->catalog);
     sim_desc sim_settings = {
         .workers = s->workers,
         .catalog = s->catalog,
@@ -437,6 +442,7 @@ void session_stop(session *s)
         save_overview(s); /* it ends before its programs do */
     record_writer_close(s->writer);
     sim_delete(s->sim);
+    figures_delete(s->figures);
     history_delete(s->history);
     activity_delete(s->activity);
     catalog_delete(s->catalog);
@@ -454,7 +460,7 @@ void session_stop(session *s)
 
 session_model session_model_of(session *s)
 {
-    session_model m = {.catalog = s->catalog, .history = s->history, .sim = s->sim, .activity = s->activity,
+    session_model m = {.catalog = s->catalog, .history = s->history, .sim = s->sim, .activity = s->activity, .figures = s->figures,
                        .last_event_ns = s->last_event_ns};
     if (s->recall) {
         m.detail = recall_hold(s->recall, &m.detail_begin_ns, &m.detail_end_ns);

@@ -15,6 +15,7 @@
 #define RRTRACE_APP_SESSION_H
 
 #include "history/activity.h"
+#include "history/figures.h"
 #include "history/history.h"
 #include "record/reader.h"
 #include "sim/catalog.h"
@@ -32,6 +33,7 @@ typedef struct session_desc {
     const char *socket_path;
     pid_t watch_pid;
     size_t memory_bytes;
+    bool counts_methods; /* session_model.figures is wanted: it costs some ns a call */
 } session_desc;
 
 /* Read under the lock. */
@@ -42,6 +44,7 @@ typedef struct session_model {
     uint64_t detail_begin_ns, detail_end_ns;
     const sim *sim;
     const activity *activity; /* NULL: memory was out */
+    const figures *figures; /* NULL: not counted */
     uint64_t last_event_ns; /* the newest event seen, 0: none yet */
 } session_model;
 

@@ -1,5 +1,6 @@
 #include "app/window.h"
 
+#include "app/window_ask.h"
 #include "base/mem.h"
 #include "gpu/gpu.h"
 #include "view/view.h"
@@ -25,6 +26,7 @@ struct window {
     gpu *gpu;
     view *view;
     bool quits;
+    window_asks asks;
     bool needs_frame; /* input or the window system asks for one now */
     uint64_t drawn_hash; /* of the frame on the screen */
     uint32_t modifiers; /* VIEW_MOD_…, as of the last event taken: SDL's own state runs ahead of its queue */
@@ -61,12 +63,24 @@ static view_key key_of(SDL_Keysym k)
     case SDL_SCANCODE_F: return VIEW_KEY_F;
     case SDL_SCANCODE_F1: return VIEW_KEY_HELP;
     case SDL_SCANCODE_ESCAPE: return VIEW_KEY_ESC;
+    case SDL_SCANCODE_RETURN:
+    case SDL_SCANCODE_KP_ENTER: return VIEW_KEY_ENTER;
+    case SDL_SCANCODE_TAB: return VIEW_KEY_TAB;
+    case SDL_SCANCODE_BACKSPACE: return VIEW_KEY_BACKSPACE;
+    case SDL_SCANCODE_DELETE: return VIEW_KEY_DELETE;
     default: break;
     }
     /* Signs and the letter of a shortcut go by what is printed on the key. */
     if (k.sym == SDLK_QUESTION || (k.sym == SDLK_SLASH && (k.mod & KMOD_SHIFT)))
         return VIEW_KEY_HELP;
     return k.sym == SDLK_q ? VIEW_KEY_Q : VIEW_KEY_NONE;
+}
+
+/* Keys that also edit a line. */
+static bool repeats(view_key key)
+{
+    return key == VIEW_KEY_ESC || key == VIEW_KEY_BACKSPACE || key == VIEW_KEY_DELETE || key == VIEW_KEY_LEFT || key == VIEW_KEY_RIGHT ||
+           key == VIEW_KEY_TAB || key == VIEW_KEY_ENTER;
 }
 
 static uint32_t modifiers_of(uint16_t m)
@@ -124,8 +138,14 @@ static void take_event(window *w, const SDL_Event *e)
         in.type = VIEW_INPUT_KEY;
         in.key = key_of(e->key.keysym);
         in.is_down = e->type == SDL_KEYDOWN;
-        if (in.key == VIEW_KEY_NONE || (e->key.repeat && in.key != VIEW_KEY_ESC))
+        if (in.key == VIEW_KEY_NONE || (e->key.repeat && !repeats(in.key)))
             return; /* held keys are the view's business: it knows how long */
+        break;
+    case SDL_TEXTINPUT:
+        if (strlen(e->text.text) >= sizeof in.text || w->modifiers & (VIEW_MOD_CTRL | VIEW_MOD_ALT))
+            return;
+        in.type = VIEW_INPUT_TEXT;
+        memcpy(in.text, e->text.text, strlen(e->text.text) + 1);
         break;
     case SDL_MOUSEBUTTONDOWN:
     case SDL_MOUSEBUTTONUP:
@@ -248,10 +268,13 @@ static int draw_frame(window *w, session *s, const session_status *status, bool 
         .detail_end_ns = m.detail_end_ns,
         .sim = m.sim,
         .activity = m.activity,
+        .figures = m.figures,
         .now_ns = ended ? m.last_event_ns : now_ns,
     };
     view_build(w->view, &model, &shown, width_px ? width_px : 1, height_px ? height_px : 1, elapsed_s, &frame);
     session_unlock(s);
+    if (window_ask(&w->asks, w->gpu, w->view))
+        w->needs_frame = true;
     uint64_t begin_ns, end_ns;
     view_range(w->view, &begin_ns, &end_ns);
     if (session_look_at(s, begin_ns, end_ns))
@@ -263,12 +286,17 @@ static int draw_frame(window *w, session *s, const session_status *status, bool 
     if (view_atlas(w->view, &pixels, &atlas_width, &atlas_height))
         result = gpu_set_atlas(w->gpu, pixels, atlas_width, atlas_height);
     uint64_t hash = hash_frame(&frame);
-    if (result >= 0 && !is_wanted && hash == w->drawn_hash)
+    if (result >= 0 && !is_wanted && hash == w->drawn_hash && !w->asks.wants_picture)
         return FRAME_SAME;
     uint64_t before = SDL_GetPerformanceCounter();
     if (result >= 0)
         result = gpu_draw(w->gpu, &frame);
     w->drawn_hash = result == GPU_DRAWN ? hash : 0;
+    if (result == GPU_DRAWN && w->asks.wants_picture) {
+        window_ask_picture(&w->asks, w->gpu, w->view);
+        w->needs_frame = true;
+        return result; /* what it took says nothing about the others */
+    }
     if (result == GPU_DRAWN)
         view_frame_cost(w->view, seconds_since(before) * 1e3);
     return result;
@@ -347,6 +375,7 @@ int window_open(window **out, const window_desc *desc, char *error, size_t error
     if (!w)
         return -ENOMEM;
     w->desc = *desc;
+    window_asks_init(&w->asks);
     if (!getenv("DISPLAY") && !getenv("WAYLAND_DISPLAY") && !getenv("SDL_VIDEODRIVER")) {
         snprintf(error, error_bytes, "no display"); /* SDL would look for screens of its own kinds, and complain */
         window_close(w);

@@ -16,12 +16,14 @@
 #include <stb/stb_image_write.h>
 #pragma GCC diagnostic pop
 
-static int write_png(const char *path, uint32_t width, uint32_t height, const uint8_t *rgba, char *error, size_t error_bytes)
+int shot_write(const char *path, uint32_t width, uint32_t height, const uint8_t *rgba, char *error, size_t error_bytes)
 {
     size_t length = strlen(path);
     char *temporary = mem_alloc(length + 16, 1);
-    if (!temporary)
+    if (!temporary) {
+        snprintf(error, error_bytes, "%s: memory is out", path);
         return -ENOMEM;
+    }
     snprintf(temporary, length + 16, "%s.part", path);
     int result = 0;
     errno = 0;
@@ -85,7 +87,7 @@ int shot_draw(const shot_desc *desc, const view_model *model, const view_status 
     if (result)
         snprintf(error, error_bytes, "%s: no picture: %s", desc->path, g && *gpu_error(g) ? gpu_error(g) : strerror(-result));
     else
-        result = write_png(desc->path, desc->width, desc->height, rgba, error, error_bytes);
+        result = shot_write(desc->path, desc->width, desc->height, rgba, error, error_bytes);
     if (!result && gpu_validation_count(g) > 0) {
         snprintf(error, error_bytes, "%s: the validation layer had %u messages", desc->path, gpu_validation_count(g));
         result = -EPROTO;

@@ -255,6 +255,7 @@ bool nav_input(nav *n, const view_input_event *e)
         break;
     case VIEW_INPUT_MOVE: changes = drag_to(n, e->x_px, e->y_px); break;
     case VIEW_INPUT_WHEEL: return wheel(n, e);
+    case VIEW_INPUT_TEXT: return false; /* inspect.h has seen it */
     case VIEW_INPUT_RESIZE: return true;
     case VIEW_INPUT_LEAVE:
         memset(n->is_held, 0, sizeof n->is_held);

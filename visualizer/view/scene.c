@@ -1,6 +1,7 @@
 #include "view/scene.h"
 
 #include "base/mem.h"
+#include "view/focus.h"
 #include "view/label.h"
 #include "view/palette.h"
 
@@ -93,7 +94,7 @@ void scene_ticks(const scene_input *in, uint64_t begin_ns, int64_t *first_ns, ui
     *first_ns = from <= 0 ? 0 : (from + step - 1) / step * step;
 }
 
-static void add_box(scene *s, const row *r, float x0, float x1, uint32_t color, uint64_t begin_ns)
+static void add_box(scene *s, const row *r, float x0, float x1, uint32_t color, const view_box_ref *what)
 {
     if (s->boxes.count >= (size_t)HOPELESS * s->budget) {
         s->is_full = true;
@@ -109,7 +110,7 @@ static void add_box(scene *s, const row *r, float x0, float x1, uint32_t color, 
     float least = 0.8f / fmaxf(r->px_per_unit, 1e-3f);
     x1 = fmaxf(x1, x0 + least);
     *box = (gpu_box){.low = {x0, r->y[0], r->z[0]}, .high = {x1, r->y[1], r->z[1]}, .color = color};
-    *ref = (view_box_ref){.begin_ns = begin_ns, .track = r->track, .depth = r->depth};
+    *ref = *what;
 }
 
 /* The visible part of [begin, end), with a margin so that cut edges lie outside the screen. False: nothing is. */
@@ -158,12 +159,31 @@ static void note_label(scene *s, const row *r, uint32_t method, float x0, float 
                                .x_begin = fmaxf(x0, r->x[0]), .x_end = fminf(x1, r->x[1])};
 }
 
+static view_box_ref ref_of(const row *r, const history_node *node)
+{
+    return (view_box_ref){.begin_ns = node->begin_ns, .end_ns = node->end_ns, .busy_ns = node->busy_ns, .longest_ns = node->longest_ns,
+                          .track = r->track, .depth = r->depth, .value = node->value,
+                          .span_count = node->span_count < UINT32_MAX ? (uint32_t)node->span_count : UINT32_MAX,
+                          .process = r->process, .thread = r->lane->thread, .flags = node->flags,
+                          .kind = r->is_gvl ? VIEW_BOX_GVL : VIEW_BOX_CALL};
+}
+
+static uint32_t in_focus(const scene_input *in, uint32_t color, const view_box_ref *what)
+{
+    if (!in->focus || what->kind == VIEW_BOX_GVL)
+        return color;
+    if (what->span_count == 1 && focus_is_call(in->focus, what->track, what->depth, what->begin_ns))
+        return palette_mix(color, PALETTE_ACCENT, 0.8f);
+    return focus_color(in->focus, color, what->process, what->value, what->thread, what->longest_ns);
+}
+
 static void add_node(scene *s, const scene_input *in, const row *r, const history_node *node)
 {
     float x0, x1;
     if (!visible_part(in, r, node->begin_ns, node->end_ns, &x0, &x1))
         return;
-    add_box(s, r, x0, x1, node_color(s, in, r, node), node->begin_ns);
+    view_box_ref what = ref_of(r, node);
+    add_box(s, r, x0, x1, in_focus(in, node_color(s, in, r, node), &what), &what);
     if (node->span_count == 1)
         note_label(s, r, node->value, x0, x1);
 }
@@ -205,16 +225,24 @@ static void add_open(scene *s, const scene_input *in, const row *r, const sim_sp
     float x0, x1;
     if (frame->begin_ns >= end_ns || !visible_part(in, r, frame->begin_ns, end_ns, &x0, &x1))
         return;
-    uint32_t color = r->is_gvl ? strip_color(in, frame->value)
-                               : method_color(s, catalog_method_of(in->model->catalog, r->process, frame->value), r->depth);
+    history_node node = {.begin_ns = frame->begin_ns, .end_ns = end_ns, .busy_ns = end_ns - frame->begin_ns,
+                         .longest_ns = end_ns - frame->begin_ns, .span_count = 1, .value = frame->value,
+                         .flags = frame->open_at_start ? HISTORY_OPEN_AT_START : 0};
+    view_box_ref what = ref_of(r, &node);
+    what.kind = r->is_gvl ? VIEW_BOX_GVL : is_idle ? VIEW_BOX_IDLE : VIEW_BOX_OPEN;
+    uint32_t color = in_focus(in, r->is_gvl ? strip_color(in, frame->value)
+                                            : method_color(s, catalog_method_of(in->model->catalog, r->process, frame->value), r->depth),
+                              &what);
     if (is_idle)
         color = palette_idle(color);
     float cap = 3.0f * in->scale / fmaxf(r->px_per_unit, 1e-3f);
     bool has_cap = !is_idle && !r->is_gvl && r->height_px >= 3 && x1 - x0 > 3 * cap && end_ns >= in->model->now_ns && x1 <= r->x[1] + 0.1f;
-    add_box(s, r, x0, has_cap ? x1 - cap : x1, color, frame->begin_ns);
+    add_box(s, r, x0, has_cap ? x1 - cap : x1, color, &what);
     note_label(s, r, frame->value, x0, x1);
-    if (has_cap)
-        add_box(s, r, x1 - cap, x1, palette_open_end(color), frame->begin_ns);
+    if (has_cap) {
+        what.kind = VIEW_BOX_END;
+        add_box(s, r, x1 - cap, x1, palette_open_end(color), &what);
+    }
 }
 
 static uint64_t lane_end_ns(const scene_input *in, const layout_lane *lane)

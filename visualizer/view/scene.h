@@ -16,6 +16,8 @@
 #include "view/layout.h"
 #include "view/view.h"
 
+struct focus;
+
 #define SCENE_NODES 512u /* asked of history/ at once */
 #define SCENE_OPEN 256u
 #define SCENE_COLORS 4096u
@@ -53,6 +55,7 @@ typedef struct scene_input {
     uint64_t base_ns;              /* pose times are relative to it */
     uint64_t begin_ns;             /* of the session */
     float scale;
+    struct focus *focus;           /* NULL: nothing stands out */
 } scene_input;
 
 void scene_free(scene *s);

@@ -2,6 +2,7 @@
 
 #include "base/mem.h"
 #include "view/font.h"
+#include "view/inspect.h"
 #include "view/layout.h"
 #include "view/navigate.h"
 #include "view/palette.h"
@@ -32,6 +33,7 @@ struct view {
     strip strip;
     float strip_px;       /* its height now; 0: there is none */
     quad_list quads;
+    inspect inspect;
     uint64_t base_ns;     /* the session's begin: what relative times count from */
     bool has_base, has_range;
     double age_s;
@@ -49,6 +51,7 @@ int view_new(view **out, const view_desc *desc)
         v->desc.scale = 1;
     v->budget = desc->is_software && !desc->is_still ? BUDGET_SOFTWARE : BUDGET_HARDWARE;
     nav_init(&v->nav, desc->camera, v->desc.scale);
+    inspect_init(&v->inspect, v->desc.scale);
     int error = font_new(&v->font);
     if (error) {
         view_delete(v);
@@ -61,6 +64,7 @@ void view_delete(view *v)
 {
     if (!v)
         return;
+    inspect_free(&v->inspect);
     quad_list_free(&v->quads);
     scene_free(&v->scene);
     layout_free(&v->layout);
@@ -77,7 +81,7 @@ bool view_atlas(view *v, const uint8_t **pixels, uint32_t *width, uint32_t *heig
 
 bool view_input(view *v, const view_input_event *input)
 {
-    bool moves, sticks;
+    bool moves, sticks, changes;
     strip_input_range range;
     if (input->type == VIEW_INPUT_WHEEL && v->strip.is_shown && input->y_px >= v->strip.low_px[1]) {
         view_input_event middle = *input; /* the time under the pointer is not the film's there: zoom about what is in sight */
@@ -85,27 +89,32 @@ bool view_input(view *v, const view_input_event *input)
         middle.y_px = 0.5f * v->nav.camera.height_px;
         return nav_input(&v->nav, &middle);
     }
-    if (!strip_input(&v->strip, input, &moves, &sticks, &range))
-        return nav_input(&v->nav, input);
-    if (moves)
-        nav_show(&v->nav, range.begin_ns, range.end_ns, sticks);
-    return moves;
+    if (strip_input(&v->strip, input, &moves, &sticks, &range)) {
+        if (moves)
+            nav_show(&v->nav, range.begin_ns, range.end_ns, sticks);
+        return moves;
+    }
+    bool is_taken = inspect_input(&v->inspect, input, &v->nav, &changes);
+    return (!is_taken && nav_input(&v->nav, input)) || changes;
 }
 
-/* The session begins with its first process. */
+bool view_take_request(view *v, view_request *out) { return inspect_take_request(&v->inspect, out); }
+void view_say(view *v, const char *line) { inspect_say(&v->inspect, line); }
+
+/* The session begins with its first process. Before its first event, when that began is only what the clock said when it was let in. */
 static void find_base(view *v, const view_model *model)
 {
-    uint32_t count = catalog_process_count(model->catalog);
-    if (v->has_base || count == 0) {
-        if (!v->has_base)
-            v->base_ns = model->now_ns;
+    if (v->has_base)
         return;
+    uint64_t base_ns = UINT64_MAX;
+    for (uint32_t id = 0; id < catalog_process_count(model->catalog); id++) {
+        const catalog_process *process = catalog_process_at(model->catalog, id);
+        if (process->event_count > 0 && process->begin_ns < base_ns)
+            base_ns = process->begin_ns;
     }
-    v->base_ns = UINT64_MAX;
-    for (uint32_t id = 0; id < count; id++) {
-        uint64_t begin_ns = catalog_process_at(model->catalog, id)->begin_ns;
-        v->base_ns = begin_ns < v->base_ns ? begin_ns : v->base_ns;
-    }
+    v->base_ns = base_ns < UINT64_MAX ? base_ns : model->now_ns;
+    if (base_ns == UINT64_MAX)
+        return;
     v->has_base = true;
     if (v->desc.end_ns > v->desc.begin_ns)
         nav_show(&v->nav, (double)(int64_t)(v->desc.begin_ns - v->base_ns), (double)(int64_t)(v->desc.end_ns - v->base_ns), true);
@@ -120,7 +129,7 @@ static void build_boxes(view *v, const view_model *model, const view_status *sta
     nav_scene measures = {.z_end = v->layout.z_end, .y_low = v->layout.y_low, .y_high = v->layout.y_high, .strip_px = v->strip_px};
     nav_step(&v->nav, &measures, relative(v, model->now_ns), status->ended, time_s, width_px, height_px);
     *in = (scene_input){.model = model, .camera = &v->nav.camera, .pose = &v->nav.pose, .layout = &v->layout,
-                        .base_ns = v->base_ns, .begin_ns = v->base_ns, .scale = scale};
+                        .base_ns = v->base_ns, .begin_ns = v->base_ns, .scale = scale, .focus = &v->inspect.focus};
     layout_desc desc = {.flame = v->nav.flame, .threads = v->nav.threads, .row_px = 15 * scale, .lane_px = 26 * scale, .stretch = v->nav.stretch,
                         .units_per_px = nav_units_per_px(width_px, scale), .time_s = time_s};
     desc.free_height_px = fmaxf((float)height_px - (PANELS_TOP_PX + PANELS_BOTTOM_PX) * scale - v->strip_px, 32);
@@ -179,6 +188,7 @@ void view_build(view *v, const view_model *model, const view_status *status, uin
     scene_input in;
     find_base(v, model);
     v->age_s += frame_time_s;
+    inspect_begin(&v->inspect, model);
     bool is_at_once = v->desc.is_still || !v->has_range;
     v->strip_px = v->desc.is_still ? 0 : strip_height(v->desc.scale, height_px); /* pictures are of what was asked for alone */
     for (int i = 0; i < (is_at_once ? SETTLE_ROUNDS : 1); i++)
@@ -187,10 +197,15 @@ void view_build(view *v, const view_model *model, const view_status *status, uin
     v->quads.count = 0;
     scene_draw_labels(&v->scene, &in, v->font, &v->quads);
     panels_input panels = {.scene = &in, .built = &v->scene, .status = status, .camera = v->nav.mode,
-                           .is_paused = view_is_paused(v) && !v->desc.is_still && !status->ended, .is_live = !status->ended && v->nav.is_following,
+                           .is_paused = view_is_paused(v) && !v->desc.is_still && !status->ended && !v->inspect.find.is_open,
+                           .is_live = !status->ended && v->nav.is_following,
                            .is_still = v->desc.is_still, .has_help = v->nav.has_help, .hint_alpha = hint_alpha(v), .strip_px = v->strip_px};
     draw_strip(v, model, width_px, height_px);
     panels_draw(&panels, v->font, &v->quads);
+    if (!v->desc.is_still && !v->nav.has_help) {
+        paint p = {.f = v->font, .out = &v->quads, .scale = v->desc.scale, .width_px = (float)width_px, .height_px = (float)height_px};
+        inspect_end(&v->inspect, &v->nav, &v->scene, &in, &p, frame_time_s);
+    }
     fill_frame(v, out);
 }
 
@@ -207,7 +222,7 @@ void view_frame_cost(view *v, double frame_ms)
 
 bool view_is_moving(const view *v)
 {
-    return v->is_moving || (!v->desc.is_still && v->age_s > HINT_S && v->age_s < HINT_S + HINT_FADE_S);
+    return v->is_moving || v->inspect.is_moving || (!v->desc.is_still && v->age_s > HINT_S && v->age_s < HINT_S + HINT_FADE_S);
 }
 
 bool view_is_paused(const view *v) { return !v->nav.is_following; }

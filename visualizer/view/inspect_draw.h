@@ -1,0 +1,13 @@
+/* view/inspect_draw.h - what inspect.h shows: the tip, the panel of the selected method, the lists, the line of the search.
+ * For:     inspect.c.
+ * Threads: one; under the model lock.
+ */
+#ifndef RRTRACE_VIEW_INSPECT_DRAW_H
+#define RRTRACE_VIEW_INSPECT_DRAW_H
+
+#include "view/inspect.h"
+
+/* Draws, and lays the places anew. */
+void inspect_draw(inspect *i, const scene_input *in, const paint *p);
+
+#endif
