@@ -401,8 +401,6 @@ int record_writer_flush(record_writer *w)
 
 int record_writer_overview(record_writer *w, const void *bytes, size_t count, uint64_t begin_ns, uint64_t end_ns)
 {
-    if (w->first_stream > 0)
-        return 0; /* it would leave out what was there before */
     pthread_mutex_lock(&w->mutex);
     bool fits = count <= CHUNK_OVERVIEW_BYTES_MAX && vec_reserve(&w->overview, count);
     w->overview.count = fits ? count : 0;

@@ -132,8 +132,6 @@ static int adopt(record_writer *w, char *error, size_t error_bytes)
     }
     for (uint32_t i = 0; i < info.chunk_count && !code; i++) {
         record_chunk c = record_chunk_at(before, i);
-        if (c.kind == RECORD_OTHER && i + 1 == info.chunk_count)
-            continue; /* the overview: it knows nothing of what comes now */
         code = adopt_chunk(w, &c);
     }
     record_close(before);
