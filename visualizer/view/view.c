@@ -202,6 +202,12 @@ void view_range(const view *v, uint64_t *begin_ns, uint64_t *end_ns)
     *end_ns = v->has_range ? v->scene.end_ns : 0;
 }
 
+bool view_hover(const view *v, view_box_ref *out)
+{
+    *out = v->inspect.tip.ref;
+    return v->inspect.has_tip;
+}
+
 bool view_box_of(const view *v, uint32_t id, view_box_ref *out)
 {
     if (id == 0 || id > v->scene.refs.count)
