@@ -77,6 +77,16 @@ static void line_of_fold(const details_tip *t, char *out, size_t bytes)
     snprintf(out, bytes, "%s calls in %s, busy %s, longest %s", count, length, busy, longest);
 }
 
+/* Number of the fiber whose call it is; 0: the thread's root fiber. */
+static uint32_t fiber_of(const catalog *c, const view_box_ref *r)
+{
+    uint32_t first = catalog_thread_at(c, r->thread)->first_fiber;
+    for (uint32_t id = first; id != CATALOG_NONE; id = catalog_fiber_at(c, id)->next)
+        if (catalog_fiber_at(c, id)->track == r->track)
+            return id == first ? 0 : catalog_fiber_at(c, id)->number;
+    return 0;
+}
+
 static void line_of_where(const details_tip *t, const scene_input *in, char *out, size_t bytes)
 {
     char at[24], name[96];
@@ -84,8 +94,11 @@ static void line_of_where(const details_tip *t, const scene_input *in, char *out
     const catalog_process *process = catalog_process_at(in->model->catalog, r->process);
     label_duration(r->begin_ns > in->begin_ns ? (double)(r->begin_ns - in->begin_ns) : 0, at);
     panels_lane_name(in->model->catalog, r->thread, name);
+    uint32_t fiber = fiber_of(in->model->catalog, r);
     if (r->kind == VIEW_BOX_GVL)
         snprintf(out, bytes, "at %s   thread %.48s   pid %u", at, name, process->pid);
+    else if (fiber != 0)
+        snprintf(out, bytes, "at %s   depth %u   thread %.48s, fiber %u   pid %u", at, r->depth, name, fiber, process->pid);
     else
         snprintf(out, bytes, "at %s   depth %u   thread %.48s   pid %u", at, r->depth, name, process->pid);
 }

@@ -171,6 +171,8 @@ static bool take_sign(inspect *i, const char *text, bool *changes)
     case 't': case 'T': i->has_hot = !i->has_hot; return true;
     case 'c': case 'C': i->request.ask = VIEW_ASK_COPY; return true;
     case 'p': case 'P': i->request.ask = VIEW_ASK_PICTURE; return true;
+    case 'v': i->tint = (i->tint + 1) % TINT_COUNT; return true;
+    case 'V': i->tint = (i->tint + TINT_COUNT - 1) % TINT_COUNT; return true;
     case 'm': case 'M': i->wants_mark = true; return true;
     default: *changes = false; return false;
     }

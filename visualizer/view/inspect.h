@@ -49,6 +49,7 @@ typedef struct inspect {
     details details;
     calls_call call;      /* the one that focus.call names */
     bool has_hot;         /* the list is shown */
+    tint tint;
     /* The pointer. */
     float x_px, y_px, press_x_px, press_y_px;
     bool is_inside, is_pressed, has_tip;

@@ -7,11 +7,12 @@
 
 #define SCENE_YAW_RAD 0.38f
 #define SCENE_PITCH_RAD 0.44f
-#define TURN_RAD_PER_PX 0.005f
+#define TURN_RAD_PER_PX 0.0035f /* a third of a turn for a screen of 600 px: enough, and fine enough to aim */
 #define WHEEL_ZOOM 0.20      /* per notch: four notches double */
 #define KEY_ZOOM_PER_S 1.8
 #define KEY_MOVE_PER_S 0.7   /* windows */
 #define KEY_PAN_PER_S 0.5f   /* screen widths */
+#define KEY_PAN_CHART_PER_S 1.1f /* … in the charts, where it goes from thread to thread: a tap moves a seventh of the height */
 #define STRETCH_MIN 0.25f
 #define STRETCH_MAX 32.0f
 #define FINE 0.25
@@ -281,7 +282,7 @@ static void move_by_keys(nav *n, double time_s)
     if (closer != 0)
         zoom(n, exp(-closer * KEY_ZOOM_PER_S * speed(n) * time_s), false, 0, 0);
     if (up != 0)
-        pan_by(n, 0, up * KEY_PAN_PER_S * (float)(speed(n) * time_s) * n->camera.width_px);
+        pan_by(n, 0, up * (n->mode == VIEW_CAMERA_SCENE ? KEY_PAN_PER_S : KEY_PAN_CHART_PER_S) * (float)(speed(n) * time_s) * n->camera.width_px);
     n->is_moving |= later != 0 || closer != 0 || up != 0;
 }
 

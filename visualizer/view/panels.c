@@ -200,7 +200,7 @@ static void draw_time_axis(painter *p)
 static void draw_bars(painter *p)
 {
     float parallel = fmaxf(p->in->scene->layout->flame, p->in->scene->layout->threads_share);
-    uint32_t ground = palette_alpha(PALETTE_BACKGROUND, 0.55f + 0.40f * parallel);
+    uint32_t ground = palette_alpha(PALETTE_BACKGROUND, 0.55f + 0.45f * parallel); /* in a chart nothing shines through */
     float bottom = (34 + 30 * parallel) * p->scale;
     quad_list_rect(p->out, 0, 0, p->width_px, 40 * p->scale, ground);
     quad_list_rect(p->out, 0, p->height_px - bottom, p->width_px, bottom, ground);
@@ -295,18 +295,30 @@ static void draw_more_below(painter *p)
         pill(p, 0.5f * (p->width_px - width_of(p, line, SMALL_PX)), p->height_px - 78 * p->scale, line, SMALL_PX, PALETTE_ACCENT, 1);
 }
 
+static float draw_length_step(painter *p, float x, float y, uint32_t step)
+{
+    static const char *const names[] = {"1 \xC2\xB5s", "", "", "1 ms", "", "", "1 s", "longer"};
+    _Static_assert(sizeof names / sizeof *names == TINT_LENGTH_STEPS, "one a step");
+    float side = 10 * p->scale;
+    quad_list_rect(p->out, x, y - side + 1 * p->scale, side * 1.6f, side, tint_length(step));
+    x += side * 1.6f;
+    return names[step][0] ? text(p, x + 4 * p->scale, y, names[step], SMALL_PX, PALETTE_TEXT_DIM) + 8 * p->scale : x;
+}
+
 /* Returns where it ends. */
 static float draw_legend(painter *p)
 {
     const struct { uint32_t color; const char *name; } entries[] = {
-        {palette_method(0x9e3779b9u, EV_METHOD_RUBY, 0), "method call, callees on top"},
+        {palette_method(0x9e3779b9u, EV_METHOD_RUBY, 0), tint_name(p->in->tint)},
         {palette_gvl(SIM_GVL_RUNNING), "running"},
         {palette_gvl(SIM_GVL_WAITING), "waiting for the GVL"},
         {palette_gvl(SIM_GVL_BLOCKED), "blocked or sleeping"},
         {PALETTE_GC, "GC pause"},
     };
     float x = EDGE_PX * p->scale, y = p->height_px - 14 * p->scale, side = 10 * p->scale;
-    for (size_t i = 0; i < sizeof entries / sizeof entries[0]; i++) {
+    for (uint32_t step = 0; p->in->tint == TINT_LENGTH && step < TINT_LENGTH_STEPS; step++)
+        x = draw_length_step(p, x, y, step);
+    for (size_t i = p->in->tint == TINT_LENGTH; i < sizeof entries / sizeof entries[0]; i++) {
         if (x + side + width_of(p, entries[i].name, SMALL_PX) > p->width_px - EDGE_PX * p->scale)
             break;
         quad_list_rect(p->out, x, y - side + 1 * p->scale, side, side, entries[i].color);
@@ -317,7 +329,7 @@ static float draw_legend(painter *p)
 
 static void draw_hint(painter *p, float left_px)
 {
-    const char *hint = "wheel zoom   drag turn   A D move   Space pause   1 2 3 cameras   ? keys";
+    const char *hint = "wheel zoom   drag turn   Space pause   1 2 3 cameras   T what is slow   / find   ? all keys";
     if (p->in->hint_alpha > 0 && left_px + width_of(p, hint, SMALL_PX) < p->width_px - EDGE_PX * p->scale)
         text_right(p, p->width_px - EDGE_PX * p->scale, p->height_px - 14 * p->scale, hint, SMALL_PX,
                    palette_alpha(PALETTE_TEXT, p->in->hint_alpha));
@@ -330,19 +342,29 @@ static void draw_help(painter *p)
         {"A D, arrows, right drag", "move in time"},
         {"Up Down", "move along the stack"},
         {"Alt + wheel", "taller or lower rows"},
-        {"Left or middle drag", "turn the scene; drag the chart"},
+        {"Left or middle drag", "turn the scene; drag the chart (Alt + left turns anywhere)"},
         {"Shift + middle drag", "move the scene"},
+        {"Point, click", "what is this; select a method and a call"},
+        {"Enter, C", "open its source in $VISUAL or $EDITOR; copy name and place"},
+        {". and ,", "next and previous call of the selected method"},
+        {"/ or Ctrl + F", "find: name  /regex/  thread:main  process:4711  dur>1ms"},
+        {"N, Shift + N", "next and previous match (in the line: Enter, Shift + Enter)"},
+        {"T", "what is slow now: open calls, hottest methods"},
+        {"Tab, Enter", "go through the lists; choose"},
+        {"V", "colours by method, by gem or class, by length"},
+        {"M, P", "mark this time; keep a picture (PNG)"},
+        {"Esc", "close, let go; never quits"},
         {"Space", "pause, go on"},
         {"L, End", "back to now; to a recording's end"},
         {"Strip below", "click: go there; drag the frame or its edges"},
-        {"F", "fit the whole session"},
+        {"F", "the selected call, again: the whole session"},
         {"Home, 0", "reset the view"},
         {"1  2  3", "scene, flame chart, threads and GVL"},
         {"Ctrl + Q", "quit"},
         {"?", "close this list"},
     };
     const int count = (int)(sizeof keys / sizeof keys[0]);
-    float row = 24 * p->scale, width = 620 * p->scale, height = row * (float)(count + 1) + 40 * p->scale;
+    float row = fminf(24 * p->scale, (p->height_px - 60 * p->scale) / (float)(count + 2)), width = 640 * p->scale, height = row * (float)(count + 1) + 40 * p->scale;
     float x = 0.5f * (p->width_px - width), y = 0.5f * (p->height_px - height);
     quad_list_rect(p->out, x, y, width, height, 0xf01c1510u);
     quad_list_rect(p->out, x, y, width, 2 * p->scale, PALETTE_ACCENT);

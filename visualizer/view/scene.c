@@ -13,10 +13,13 @@
 #define ROW_MIN_PX 1.5f     /* rows lower than this are drawn several at a time */
 #define SEGMENTS 4          /* parts of a row in perspective, each with a resolution of its own */
 #define LABEL_MIN_PX 26.0f
+#define RUN_MIN_PX 90.0f    /* folded boxes beside each other, of one method for the most part: long enough to be named */
+#define RUN_GAP_PX 2.5f
 #define FLOOR_Y -0.06f
 #define ATTEMPTS 8
 #define GLASS_MAX 160u      /* panes of a process */
 #define GLASS_ALPHA_MAX 0.30f
+#define GLASS_COVER_MAX 0.16f /* of the picture under full panes; where they take more they are fainter, so that it stays readable */
 #define GLASS_ALPHA_SUM 0.52f
 #define GLASS_ALPHA_MIN 0.055f /* a pause is seen, however many there are */
 #define HOPELESS 3u         /* times the budget: start again with a coarser resolution */
@@ -121,13 +124,18 @@ static bool visible_part(const scene_input *in, const row *r, uint64_t begin_ns,
     return *x1 >= *x0 && *x0 <= r->x[1] && *x1 >= r->x[0];
 }
 
-static uint32_t method_color(scene *s, const catalog_method *method, uint32_t depth)
+static uint32_t call_color(scene *s, const scene_input *in, const catalog_method *method, uint32_t depth, uint64_t length_ns)
 {
+    if (in->tint == TINT_LENGTH)
+        return tint_length(tint_step(length_ns));
+    if (s->colors_tint != in->tint)
+        memset(s->colors, 0, sizeof s->colors);
+    s->colors_tint = in->tint;
     uint32_t shade = depth < 24 ? depth : 24; /* deeper ones look alike */
     struct scene_color *slot = &s->colors[(method->hash * 2654435769u + shade * 40503u + method->kind) % SCENE_COLORS];
     if (slot->color == 0 || slot->hash != method->hash || slot->depth != shade || slot->kind != method->kind)
         *slot = (struct scene_color){.hash = method->hash, .depth = (uint16_t)shade, .kind = (uint16_t)method->kind,
-                                     .color = palette_method(method->hash, method->kind, shade)};
+                                     .color = palette_method(tint_hash(in->tint, method), method->kind, shade)};
     return slot->color;
 }
 
@@ -141,7 +149,7 @@ static uint32_t node_color(scene *s, const scene_input *in, const row *r, const 
 {
     if (r->is_gvl)
         return strip_color(in, node->value);
-    uint32_t color = method_color(s, catalog_method_of(in->model->catalog, r->process, node->value), r->depth);
+    uint32_t color = call_color(s, in, catalog_method_of(in->model->catalog, r->process, node->value), r->depth, node->longest_ns);
     if (node->span_count > 1) {
         uint64_t length_ns = node->end_ns - node->begin_ns;
         return palette_folded(color, length_ns ? (float)((double)node->busy_ns / (double)length_ns) : 1);
@@ -155,8 +163,31 @@ static void note_label(scene *s, const row *r, uint32_t method, float x0, float 
         return;
     scene_label *label = vec_push(&s->labels);
     if (label)
-        *label = (scene_label){.box = (uint32_t)s->boxes.count - 1, .process = r->process, .method = method,
+        *label = (scene_label){.box = (uint32_t)s->boxes.count - 1, .box_count = 1, .span_count = 1, .process = r->process, .method = method,
                                .x_begin = fmaxf(x0, r->x[0]), .x_end = fminf(x1, r->x[1])};
+}
+
+/* The run of folded boxes has ended: a name for all of it, if there is room. */
+static void end_run(scene *s, const row *r)
+{
+    struct scene_run run = s->run;
+    s->run.span_count = 0;
+    if (run.span_count == 0 || (run.x_end - run.x_begin) * r->px_per_unit < RUN_MIN_PX || s->labels.count >= SCENE_LABELS)
+        return;
+    scene_label *label = vec_push(&s->labels);
+    if (label)
+        *label = (scene_label){.box = run.first_box, .box_count = (uint32_t)s->boxes.count - run.first_box, .span_count = run.span_count,
+                               .process = r->process, .method = run.method, .x_begin = fmaxf(run.x_begin, r->x[0]), .x_end = fminf(run.x_end, r->x[1])};
+}
+
+/* A folded box was added. */
+static void go_on_run(scene *s, const row *r, const history_node *node, float x0, float x1)
+{
+    bool goes_on = s->run.span_count > 0 && s->run.method == node->value && (x0 - s->run.x_end) * r->px_per_unit < RUN_GAP_PX;
+    if (!goes_on)
+        s->run = (struct scene_run){.first_box = (uint32_t)s->boxes.count - 1, .method = node->value, .x_begin = x0};
+    s->run.span_count += node->span_count;
+    s->run.x_end = x1;
 }
 
 static view_box_ref ref_of(const row *r, const history_node *node)
@@ -183,8 +214,14 @@ static void add_node(scene *s, const scene_input *in, const row *r, const histor
     if (!visible_part(in, r, node->begin_ns, node->end_ns, &x0, &x1))
         return;
     view_box_ref what = ref_of(r, node);
+    bool is_folded = node->span_count > 1 && !r->is_gvl;
+    bool ends_run = !is_folded || s->run.method != node->value || (x0 - s->run.x_end) * r->px_per_unit >= RUN_GAP_PX;
+    if (ends_run)
+        end_run(s, r);
     add_box(s, r, x0, x1, in_focus(in, node_color(s, in, r, node), &what), &what);
-    if (node->span_count == 1)
+    if (is_folded && s->boxes.count > 0)
+        go_on_run(s, r, node, x0, x1);
+    else if (node->span_count == 1)
         note_label(s, r, node->value, x0, x1);
 }
 
@@ -200,6 +237,7 @@ static uint64_t resolution_ns(const scene_input *in, const row *r, float x0, flo
 /* Finished spans of the row. */
 static void add_history(scene *s, const scene_input *in, const row *r)
 {
+    s->run.span_count = 0;
     uint64_t at_ns = r->ns[0];
     int segments = in->camera->is_parallel ? 1 : SEGMENTS;
     for (int i = 0; i < segments; i++) {
@@ -217,6 +255,7 @@ static void add_history(scene *s, const scene_input *in, const row *r)
         if (at_ns < end_ns)
             at_ns = end_ns;
     }
+    end_run(s, r);
 }
 
 /* A frame that is still open, from its begin to end_ns. */
@@ -231,7 +270,7 @@ static void add_open(scene *s, const scene_input *in, const row *r, const sim_sp
     view_box_ref what = ref_of(r, &node);
     what.kind = r->is_gvl ? VIEW_BOX_GVL : is_idle ? VIEW_BOX_IDLE : VIEW_BOX_OPEN;
     uint32_t color = in_focus(in, r->is_gvl ? strip_color(in, frame->value)
-                                            : method_color(s, catalog_method_of(in->model->catalog, r->process, frame->value), r->depth),
+                                            : call_color(s, in, catalog_method_of(in->model->catalog, r->process, frame->value), r->depth, node.busy_ns),
                               &what);
     if (is_idle)
         color = palette_idle(color);
@@ -383,7 +422,7 @@ static void reverse_boxes(scene *s, size_t begin, size_t first_label)
         s->refs.items[j] = ref;
     }
     for (size_t i = first_label; i < s->labels.count; i++)
-        s->labels.items[i].box = (uint32_t)(begin + s->boxes.count - 1 - s->labels.items[i].box);
+        s->labels.items[i].box = (uint32_t)(begin + s->boxes.count - s->labels.items[i].box - s->labels.items[i].box_count);
 }
 
 static void add_lane(scene *s, const scene_input *in, const layout_lane *lane)
@@ -482,6 +521,16 @@ static float glass_alpha(const scene_input *in, float depth, size_t count)
     return fminf(GLASS_ALPHA_MAX, 1 - powf(1 - GLASS_ALPHA_SUM, 1 / layers));
 }
 
+/* The share of the row that the panes of s->nodes[0, count) take on the screen. */
+static float glass_cover(const scene *s, const scene_input *in, const row *r, size_t count)
+{
+    float units = 0, least = 1.5f * in->scale / fmaxf(r->px_per_unit, 1e-3f), x0, x1;
+    for (size_t i = 0; i < count; i++)
+        if (visible_part(in, r, s->nodes[i].begin_ns, s->nodes[i].end_ns, &x0, &x1))
+            units += fmaxf(x1 - x0, least);
+    return units / fmaxf(r->x[1] - r->x[0], 1e-3f);
+}
+
 /* A process's pauses lie across all lanes of its group. */
 static void add_gc(scene *s, const scene_input *in, const layout_group *group, uint32_t process)
 {
@@ -500,11 +549,11 @@ static void add_gc(scene *s, const scene_input *in, const layout_group *group, u
     /* Few enough to be blended: coarser until they fit. */
     while ((count = history_query(in->history, track, 0, r.ns[0], r.ns[1], resolution, s->nodes, SCENE_NODES)) >= GLASS_MAX)
         resolution *= 2;
-    float alpha = glass_alpha(in, r.z[1] - r.z[0], count);
+    float alpha = glass_alpha(in, r.z[1] - r.z[0], count) * fminf(1, GLASS_COVER_MAX / fmaxf(glass_cover(s, in, &r, count), 1e-3f));
     for (size_t i = 0; i < count; i++) {
         double length_ns = (double)(s->nodes[i].end_ns - s->nodes[i].begin_ns);
         double busy = length_ns > 0 ? (double)s->nodes[i].busy_ns / length_ns : 1;
-        add_glass(s, in, &r, s->nodes[i].begin_ns, s->nodes[i].end_ns, fmaxf(GLASS_ALPHA_MIN, alpha * (0.15f + 0.85f * (float)busy)));
+        add_glass(s, in, &r, s->nodes[i].begin_ns, s->nodes[i].end_ns, fmaxf(fminf(GLASS_ALPHA_MIN, alpha), alpha * (0.15f + 0.85f * (float)busy)));
         add_gc_mark(s, in, &r, &s->nodes[i], (float)busy);
     }
     sim_span open;

@@ -14,6 +14,7 @@
 #include "view/camera.h"
 #include "view/font.h"
 #include "view/layout.h"
+#include "view/tint.h"
 #include "view/view.h"
 
 struct focus;
@@ -27,6 +28,8 @@ struct focus;
 typedef struct scene_label { /* a box wide enough for its name */
     uint32_t box;            /* index */
     uint32_t process, method; /* numbers for catalog_method_of */
+    uint32_t box_count;       /* that it lies on, from box on: more than 1 for a run of folded ones */
+    uint64_t span_count;      /* calls in them */
     float x_begin, x_end;    /* its visible part */
 } scene_label;
 
@@ -40,6 +43,8 @@ typedef struct scene {
     struct scene_color { uint32_t hash, color; uint16_t depth, kind; } colors[SCENE_COLORS]; /* palette_method's answers */
     history_node nodes[SCENE_NODES];
     sim_span open[SCENE_OPEN];
+    tint colors_tint;              /* what colors[] is of */
+    struct scene_run { uint32_t first_box, method; uint64_t span_count; float x_begin, x_end; } run; /* of folded boxes */
     uint32_t budget;               /* boxes */
     float coarseness;              /* 1: as fine as the screen */
     bool is_full;                  /* this attempt has become hopeless */
@@ -55,6 +60,7 @@ typedef struct scene_input {
     uint64_t base_ns;              /* pose times are relative to it */
     uint64_t begin_ns;             /* of the session */
     float scale;
+    tint tint;
     struct focus *focus;           /* NULL: nothing stands out */
 } scene_input;
 

@@ -129,7 +129,7 @@ static void build_boxes(view *v, const view_model *model, const view_status *sta
     nav_scene measures = {.z_end = v->layout.z_end, .y_low = v->layout.y_low, .y_high = v->layout.y_high, .strip_px = v->strip_px};
     nav_step(&v->nav, &measures, relative(v, model->now_ns), status->ended, time_s, width_px, height_px);
     *in = (scene_input){.model = model, .camera = &v->nav.camera, .pose = &v->nav.pose, .layout = &v->layout,
-                        .base_ns = v->base_ns, .begin_ns = v->base_ns, .scale = scale, .focus = &v->inspect.focus};
+                        .base_ns = v->base_ns, .begin_ns = v->base_ns, .scale = scale, .focus = &v->inspect.focus, .tint = v->inspect.tint};
     layout_desc desc = {.flame = v->nav.flame, .threads = v->nav.threads, .row_px = 15 * scale, .lane_px = 26 * scale, .stretch = v->nav.stretch,
                         .units_per_px = nav_units_per_px(width_px, scale), .time_s = time_s};
     desc.free_height_px = fmaxf((float)height_px - (PANELS_TOP_PX + PANELS_BOTTOM_PX) * scale - v->strip_px, 32);
@@ -196,7 +196,7 @@ void view_build(view *v, const view_model *model, const view_status *status, uin
     v->has_range = v->layout.lanes.count > 0;
     v->quads.count = 0;
     scene_draw_labels(&v->scene, &in, v->font, &v->quads);
-    panels_input panels = {.scene = &in, .built = &v->scene, .status = status, .camera = v->nav.mode,
+    panels_input panels = {.scene = &in, .built = &v->scene, .status = status, .camera = v->nav.mode, .tint = v->inspect.tint,
                            .is_paused = view_is_paused(v) && !v->desc.is_still && !status->ended && !v->inspect.find.is_open,
                            .is_live = !status->ended && v->nav.is_following,
                            .is_still = v->desc.is_still, .has_help = v->nav.has_help, .hint_alpha = hint_alpha(v), .strip_px = v->strip_px};
@@ -232,6 +232,12 @@ void view_range(const view *v, uint64_t *begin_ns, uint64_t *end_ns)
 {
     *begin_ns = v->has_range ? v->scene.begin_ns : 0;
     *end_ns = v->has_range ? v->scene.end_ns : 0;
+}
+
+bool view_hover(const view *v, view_box_ref *out)
+{
+    *out = v->inspect.tip.ref;
+    return v->inspect.has_tip;
 }
 
 bool view_box_of(const view *v, uint32_t id, view_box_ref *out)

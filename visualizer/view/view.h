@@ -167,5 +167,7 @@ bool view_wants_quit(const view *v);
 void view_range(const view *v, uint64_t *begin_ns, uint64_t *end_ns);
 /* What box id is, false when the last frame had none such. */
 bool view_box_of(const view *v, uint32_t id, view_box_ref *out);
+/* What was under the pointer in the last frame; false: no call and no state of a thread. */
+bool view_hover(const view *v, view_box_ref *out);
 
 #endif
