@@ -124,7 +124,7 @@ TEST(only_what_is_in_sight_is_hot)
     static hot h;
     make_small(&s);
     stage_new(&st, &s);
-    nav_show(&st.nav, 45e6, 55e6);
+    nav_show(&st.nav, 45e6, 55e6, true);
     stage_build(&st);
     h = (hot){0};
     hot_update(&h, &st.scene, &st.in, 1);
