@@ -222,16 +222,18 @@ class ExtRactorsTest < Minitest::Test
       def work = 1
       def open_files = Dir.children("/proc/self/fd").size
       def mappings = File.readlines("/proc/self/maps").grep(/rrtrace-\\d+-/).size
-      10.times { result(Ractor.new { work }) }
-      before = open_files
+      def memory_kb = File.read("/proc/self/status")[/VmSize:\\s+(\\d+)/, 1].to_i
+      30.times { result(Ractor.new { work }) }
+      before, memory_before = open_files, memory_kb
       300.times { result(Ractor.new { work }) }
       GC.start
       sleep 0.05
-      puts "LEFT", open_files - before, mappings
+      puts "LEFT", open_files - before, mappings, memory_kb - memory_before
     RUBY
-    files, maps = @ran.out.lines.drop(1).map(&:to_i)
+    files, maps, memory = @ran.out.lines.drop(1).map(&:to_i)
     assert_operator files, :<=, 2
     assert_operator maps, :<=, 4, "rings"
+    assert_operator memory, :<=, 40_000, "300 streams would take 90 MB"
   end
 
   def test_trace_ractor_traces_where_that_is_needed_and_is_harmless_elsewhere

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 # Loaded into the programs of oracle/ before they run, twice: once counts a pure-Ruby TracePoint (ORACLE_OUT names the file for
-# its counts), once the extension (SESSION names the socket). What both runs do is the same, so the counts must be.
+# its counts), once the extension (RECORD_OUT names its recording, or SESSION the socket of a RingReader). What both runs do is the same, so the counts must be.
 
 # Where the program is, as the VM itself says: test programs call Probe.here in places where a stack is easily wrong.
 class Probe
@@ -90,5 +90,6 @@ if ENV["ORACLE_OUT"]
 else
   require "rrtrace/rrtrace"
   at_exit { Rrtrace::Native.leave(10_000) }
-  Rrtrace::Native.join(ENV.fetch("SESSION"), 1 << 16, false, true, false)
+  session = ENV["SESSION"] || Rrtrace::Native.open_session(ENV.fetch("RRTRACE_VISUALIZER"), ["--no-window", "--output=#{ENV.fetch("RECORD_OUT")}"])
+  Rrtrace::Native.join(session, 1 << 16, false, true, false)
 end

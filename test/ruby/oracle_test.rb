@@ -1,9 +1,11 @@
 # frozen_string_literal: true
 
+require "json"
 require_relative "ext_help"
+require_relative "support/real"
 
 # Every program in oracle/ runs twice: a TracePoint counts in the one, we in the other, and both must agree for each method,
-# whatever the program does. In the traced run each Probe.here also asks the VM for its backtrace, which must be our stack.
+# whatever the program does: ours are those of the recording, as report and export tell them. In the traced run each Probe.here also asks the VM for its backtrace, which must be our stack.
 #
 # Comments at the top of a program say what is not as usual:
 #
@@ -18,6 +20,7 @@ require_relative "ext_help"
 #   # right: Object#a 3        TracePoint is wrong here: the right count
 class OracleTest < Minitest::Test
   include ExtHelp
+  include RealVisualizer
 
   Counts = Struct.new(:calls, :returns) # [kind, name] => count, over all processes
   # What only one of the two runs does.
@@ -50,21 +53,68 @@ class OracleTest < Minitest::Test
 
   private
 
-  # The one place that knows where our counts come from: [Counts, streams].
-  def traced_counts(program)
+  # One call, or frame that was open before: what a RingReader's span tells, too.
+  Call = Struct.new(:name, :kind, :closed_by, :at_start, :parent) do
+    # names, outermost first
+    def ancestors = parent ? parent.ancestors << parent.name : []
+  end
+
+  # The one place that knows where our counts come from: pid => [Call]. RRTRACE_ORACLE=ring asks the extension alone.
+  def traced_calls(program)
+    (ENV["RRTRACE_ORACLE"] == "ring") ? calls_of_ring(program) : calls_of_recording(program)
+  end
+
+  def calls_of_ring(program)
     reader = RingReader.new
     run_oracle(program, "SESSION" => reader.path)
-    streams = reader.finish
-    calls, returns = Hash.new(0), Hash.new(0)
-    streams.each do |stream|
-      assert_equal 0, stream.dropped
-      stream.spans.each do |span|
-        key = [span.kind, plain(span.name)]
-        calls[key] += 1 unless span.at_start
-        returns[key] += 1 if span.closed_by == :return
+    reader.finish.group_by(&:pid).transform_values do |streams|
+      streams.flat_map do |stream|
+        assert_equal 0, stream.dropped
+        stream.spans
       end
     end
-    [Counts.new(calls, returns), streams]
+  end
+
+  def calls_of_recording(program)
+    path = temp_path("traced.rrt")
+    run_oracle(program, "RECORD_OUT" => path)
+    wait_until("the visualizer to end") { visualizer_pids.empty? }
+    report = JSON.parse(run_visualizer("report", path, "--format=json"))
+    assert_equal 0, report.fetch("dropped")
+    rows = run_visualizer("export", path, "-f", "jsonl", "-o", "-").each_line.map { |line| JSON.parse(line) }
+    calls = rows.group_by { _1.values_at("pid", "thread", "fiber") }.values.flat_map { |track| calls_of_track(track) }
+    counts = rows.reject { _1["open_at_start"] }.map { _1["name"] }.tally
+    reported = report.fetch("methods").group_by { _1["name"] }.transform_values { |list| list.sum { _1["calls"] } }
+    assert_equal counts, reported.reject { |_, n| n.zero? }, "report and export agree"
+    calls.group_by(&:first).transform_values { |pairs| pairs.map(&:last) }
+  end
+
+  # Rows come in the order of their starts, a frame before those that it calls.
+  def calls_of_track(rows)
+    stack = []
+    rows.map do |row|
+      stack.pop while stack.size > row["depth"]
+      name = row["name"].b.gsub(/\\x(\h\h)/n) { $1.hex.chr } # JSON can't hold bytes that are no text
+      call = Call.new(name, row["kind"].to_sym, row["closed_by"]&.to_sym, row["open_at_start"], stack.last)
+      stack << call
+      [row["pid"], call]
+    end
+  end
+
+  def run_visualizer(*arguments)
+    ran = run_program(PATH, *arguments)
+    assert_equal 0, ran.code, ran.err
+    ran.out
+  end
+
+  def counts_of(calls)
+    counts = Counts.new(Hash.new(0), Hash.new(0))
+    calls.each do |call|
+      key = [call.kind, plain(call.name)]
+      counts.calls[key] += 1 unless call.at_start
+      counts.returns[key] += 1 if call.closed_by == :return
+    end
+    counts
   end
 
   def oracle_counts(program)
@@ -94,13 +144,15 @@ class OracleTest < Minitest::Test
   def check(program)
     skip "this Ruby has no YJIT" if program[:ruby].include?("--yjit") && !defined?(RubyVM::YJIT)
     oracle = oracle_counts(program)
-    ours, streams = traced_counts(program)
+    by_pid = traced_calls(program)
+    calls = by_pid.values.flatten
+    ours = counts_of(calls)
     assert_equal(*@outputs, "the program does the same in both runs")
     refute_empty oracle.calls
     compare(oracle.calls.merge(program[:right]), ours.calls, program, "calls")
     compare(oracle.returns, ours.returns, program, "returns") if program[:returns] == "balanced" && program[:counts] != "own"
-    check_stacks(streams)
-    check_nothing_is_left_open(streams, program) unless program[:counts] == "own"
+    check_stacks(by_pid)
+    check_nothing_is_left_open(calls, program) unless program[:counts] == "own"
   end
 
   def compare(wanted, got, program, what)
@@ -113,23 +165,19 @@ class OracleTest < Minitest::Test
     assert_empty differences
   end
 
-  # In each process in order: what the VM said at Probe.here, and our frames below it.
-  def check_stacks(streams)
-    said = File.exist?(temp_path("probe-SESSION")) ? File.readlines(temp_path("probe-SESSION"), chomp: true) : []
-    by_pid = said.map { _1.split(" ") }.group_by(&:first).transform_values { |lines| lines.map { _1.drop(1) } }
-    streams.group_by { _1.pid.to_s }.each do |pid, list|
-      seen = list.flat_map { |stream| stream.spans_named("Probe.here") }.reject(&:at_start).map { |span| bare_ancestors(span) }
-      assert_equal (by_pid[pid] || []).sort, seen.sort, "stacks at Probe.here in process #{pid}"
+  # In each process: what the VM said at Probe.here, and our frames below it.
+  def check_stacks(by_pid)
+    said = Dir[temp_path("probe-*")].grep_v(/ORACLE/).flat_map { |path| File.readlines(path, chomp: true) }.map { _1.split(" ") }
+    said = said.group_by(&:first).transform_values { |lines| lines.map { _1.drop(1) } }
+    by_pid.each do |pid, calls|
+      seen = calls.select { _1.name == "Probe.here" && !_1.at_start }.map { |call| call.ancestors.map { |name| name[/[#.]([^#.]+)\z/, 1] } }
+      assert_equal (said[pid.to_s] || []).sort, seen.sort, "stacks at Probe.here in process #{pid}"
     end
   end
 
-  def bare_ancestors(span)
-    span.ancestors.map { |name| name[/[#.]([^#.]+)\z/, 1] }
-  end
-
   # Our own leave is open when the stream ends.
-  def check_nothing_is_left_open(streams, program)
-    open = streams.flat_map { |stream| stream.spans.select { _1.closed_by.nil? } }.map { plain(_1.name) }
+  def check_nothing_is_left_open(calls, program)
+    open = calls.reject { %i[return unwound].include?(_1.closed_by) }.map { plain(_1.name) }
     assert_empty open.reject { OWN.match?(_1) || program[:open].include?(_1) }.tally, "frames left open"
   end
 end
