@@ -2,7 +2,9 @@
 
 # What does tracing add to a call, beside other ways of hearing of every call?
 #
-#   bin/bench overhead [--rounds N] [--variants LIST] [WORKLOAD…]      # empty fib blocks strings pingpong
+#   bin/bench overhead [--rounds N] [--variants LIST] [--try FOLDER…] [WORKLOAD…]     # empty fib blocks strings pingpong
+#
+# --try: another build of the extension as well, FOLDER/rrtrace/rrtrace.so, recording like ours.
 #
 # A program for each variant is started, and all stand still (SIGSTOP) but the one whose turn it is, for 10 ms or three passes
 # of the workload. So variants that are compared are measured within the same tenths of a second, which matters on machines
@@ -84,10 +86,13 @@ class Overhead
 
   def initialize(argv)
     @variants = VARIANTS.keys
+    @tried = {}
     OptionParser.new do |parser|
       parser.on("--rounds N", Integer) { @rounds = _1 }
       parser.on("--variants LIST", Array, "untraced and raw are always there") { @variants &= ["untraced", "raw", *_1] }
+      parser.on("--try FOLDER") { @tried["record #{@tried.size}"] = File.expand_path(_1) }
     end.parse!(argv)
+    @variants += @tried.keys
     unknown = argv - WORKLOADS.keys
     abort "no such workload: #{unknown.first}; known are #{WORKLOADS.keys.join(" ")}" unless unknown.empty?
     @workloads = argv.empty? ? WORKLOADS.keys : argv
@@ -116,7 +121,7 @@ class Overhead
     FROM_GEMS.each do |variant, gem|
       skip(variant, "the gem #{gem} is not installed") unless gems && Dir[File.join(gems, "gems/#{gem}-[0-9]*")].any?
     end
-    @paths = Hash.new { [hooks, Lab::LIB] }.merge("unsent" => [unsent, Lab::LIB])
+    @paths = Hash.new { [hooks, Lab::LIB] }.merge("unsent" => [unsent, Lab::LIB], **@tried.transform_values { [_1, Lab::LIB] })
     @environment = Lab::CLEAN.merge("GEM_PATH" => [gems, ENV["GEM_PATH"]].compact.join(":"))
     @screen = open_screen if @variants.include?("window")
   end
@@ -167,7 +172,7 @@ class Overhead
   end
 
   def command(variant, workload)
-    [Lab::RUBY, *@paths[variant].flat_map { |path| ["-I", path] }, File.join(__dir__, "support/overhead_child.rb"), variant, workload]
+    [Lab::RUBY, *@paths[variant].flat_map { |path| ["-I", path] }, File.join(__dir__, "support/overhead_child.rb"), variant[/\w+/], workload]
   end
 
   def start(variant, workload)
@@ -177,7 +182,7 @@ class Overhead
 
   # A trace that is none would be cheap.
   def check(variant, said)
-    return unless %w[record shot].include?(variant)
+    return unless variant.start_with?("record", "shot")
 
     events, dropped = said[/(\d+) events of 1 streams/, 1].to_i, said[/(\d+) events dropped/, 1].to_i
     abort "#{variant}: #{events} events, #{dropped} dropped:\n#{said}" if events < 10_000 || dropped > 0
@@ -197,7 +202,7 @@ class Overhead
     ratios = ratios(variant, "raw", figures)
     low, high = Lab.quartiles(ratios)
     own = Lab.median(figures[variant].map { _1["own_ns"] })
-    [VARIANTS.fetch(variant), format("%.2f", Lab.median(ratios)), format("%.2f–%.2f", low, high),
+    [VARIANTS.fetch(variant) { "rrtrace of #{@tried.fetch(variant)}" }, format("%.2f", Lab.median(ratios)), format("%.2f–%.2f", low, high),
       format("%.1f", Lab.median(added(variant, figures)) / calls),
       *%w[own_ns wall_ns].map { |what| format("%.2f", Lab.median(quotients(variant, what, figures))) }, human(calls * 1e9 / own)]
   end
