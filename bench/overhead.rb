@@ -6,8 +6,8 @@
 #
 # --try: another build of the extension as well, FOLDER/rrtrace/rrtrace.so, recording like ours.
 #
-# A program for each variant is started, and all stand still (SIGSTOP) but the one whose turn it is, for 10 ms or three passes
-# of the workload. So variants that are compared are measured within the same tenths of a second, which matters on machines
+# A program for each variant is started, and all stand still (SIGSTOP) but the one whose turn it is, for 10 ms and at least
+# one pass of the workload. So variants that are compared are measured within the same tenths of a second, which matters on machines
 # whose speed changes with what their neighbours do. Differences and ratios are taken within a round, then their median over
 # all rounds; every 20 rounds the programs are new ones, as a process's memory layout has its luck.
 #
@@ -52,12 +52,17 @@ class Overhead
 
   # One traced program.
   class Program
+    # None is left standing still when the benchmark fails.
+    RUNNING = []
+    at_exit { RUNNING.each { |pid| Process.kill(:KILL, pid) } }
+
     def initialize(environment, command)
       @errors = Tempfile.new("rrtrace-bench")
       @said, out = IO.pipe
       read, @asked = IO.pipe
       @pid = Process.spawn(environment, *command, in: read, out: out, err: @errors)
       [read, out].each(&:close)
+      RUNNING << @pid
       answer
       Process.kill(:STOP, @pid)
     end
@@ -75,6 +80,7 @@ class Overhead
       Process.kill(:CONT, @pid)
       @asked.close
       Process.wait(@pid)
+      RUNNING.delete(@pid)
       said = File.read(@errors.path)
       abort "a measured program failed:\n#{said}" unless $?.success?
       said
@@ -149,7 +155,7 @@ class Overhead
   end
 
   def rounds_of(variants, workload)
-    rounds = @rounds || ((workload == "empty") ? 100 : 40)
+    rounds = @rounds || ((workload == "empty") ? 100 : 20)
     figures = variants.to_h { |variant| [variant, []] }
     rounds.times.each_slice(GENERATION) do |numbers|
       warn "#{workload}: rounds #{numbers.first + 1} to #{numbers.last + 1} of #{rounds}, #{variants.size} variants"
