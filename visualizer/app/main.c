@@ -209,7 +209,8 @@ static int run(session *s, options *o)
     if (!is_headless(o)) {
 #ifdef RRTRACE_WINDOW
         window *w;
-        window_desc desc = {o->width, o->height, o->close_on_exit, getenv("RRTRACE_VALIDATION") != NULL, &stops};
+        bool is_size_free = o->width == WIDTH_DEFAULT && o->height == HEIGHT_DEFAULT;
+        window_desc desc = {o->width, o->height, is_size_free, o->close_on_exit, getenv("RRTRACE_VALIDATION") != NULL, &stops};
         if (window_open(&w, &desc, error, sizeof error) == 0)
             return run_window(s, o, w);
 #endif

@@ -1,12 +1,14 @@
 #include "app/window.h"
 
 #include "app/window_ask.h"
+#include "app/window_state.h"
 #include "base/mem.h"
 #include "gpu/gpu.h"
 #include "view/view.h"
 #include "wire/clock.h"
 
 #include <SDL2/SDL.h>
+#include <SDL2/SDL_vulkan.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,6 +29,7 @@ struct window {
     view *view;
     bool quits;
     window_asks asks;
+    window_state state; /* as it was found */
     bool needs_frame; /* input or the window system asks for one now */
     uint64_t drawn_hash; /* of the frame on the screen */
     uint32_t modifiers; /* VIEW_MOD_…, as of the last event taken: SDL's own state runs ahead of its queue */
@@ -360,9 +363,19 @@ int window_run(window *w, session *s)
 
 /* ---- open and close ------------------------------------------------------------------------------------------- */
 
+/* How large text and lines are to be: what the desktop scales by itself, says, or what the screen's density asks for. */
 static float display_scale(SDL_Window *sdl)
 {
     float dpi = 0.0f;
+    int width, height, width_px, height_px;
+    SDL_GetWindowSize(sdl, &width, &height);
+    SDL_Vulkan_GetDrawableSize(sdl, &width_px, &height_px);
+    if (width > 0 && width_px > width)
+        return (float)width_px / (float)width;
+    const char *said = getenv("GDK_SCALE") ? getenv("GDK_SCALE") : getenv("QT_SCALE_FACTOR");
+    float factor = said ? strtof(said, NULL) : 0;
+    if (factor >= 1 && factor <= 4)
+        return factor;
     int display = SDL_GetWindowDisplayIndex(sdl);
     if (display < 0 || SDL_GetDisplayDPI(display, &dpi, NULL, NULL) != 0 || dpi < 120.0f)
         return 1.0f;
@@ -376,6 +389,9 @@ int window_open(window **out, const window_desc *desc, char *error, size_t error
         return -ENOMEM;
     w->desc = *desc;
     window_asks_init(&w->asks);
+    w->state = (window_state){desc->width, desc->height, VIEW_CAMERA_SCENE};
+    if (desc->is_size_free)
+        window_state_load(&w->state);
     if (!getenv("DISPLAY") && !getenv("WAYLAND_DISPLAY") && !getenv("SDL_VIDEODRIVER")) {
         snprintf(error, error_bytes, "no display"); /* SDL would look for screens of its own kinds, and complain */
         window_close(w);
@@ -387,8 +403,8 @@ int window_open(window **out, const window_desc *desc, char *error, size_t error
     SDL_SetHint(SDL_HINT_VIDEO_X11_NET_WM_BYPASS_COMPOSITOR, "0");
     int result = SDL_Init(SDL_INIT_VIDEO) == 0 ? 0 : -ENODEV;
     if (!result) {
-        w->sdl = SDL_CreateWindow("rrtrace", SDL_WINDOWPOS_UNDEFINED, SDL_WINDOWPOS_UNDEFINED, (int)desc->width,
-                                  (int)desc->height, SDL_WINDOW_VULKAN | SDL_WINDOW_RESIZABLE | SDL_WINDOW_ALLOW_HIGHDPI);
+        w->sdl = SDL_CreateWindow("rrtrace", SDL_WINDOWPOS_UNDEFINED, SDL_WINDOWPOS_UNDEFINED, (int)w->state.width,
+                                  (int)w->state.height, SDL_WINDOW_VULKAN | SDL_WINDOW_RESIZABLE | SDL_WINDOW_ALLOW_HIGHDPI);
         result = w->sdl ? 0 : -ENODEV;
     }
     if (result) {
@@ -399,7 +415,8 @@ int window_open(window **out, const window_desc *desc, char *error, size_t error
             snprintf(error, error_bytes, "%s", w->gpu ? gpu_error(w->gpu) : strerror(-result));
     }
     if (!result) {
-        result = view_new(&w->view, &(view_desc){.scale = display_scale(w->sdl), .is_software = gpu_is_software(w->gpu)});
+        result = view_new(&w->view, &(view_desc){.scale = display_scale(w->sdl), .is_software = gpu_is_software(w->gpu),
+                                                .camera = w->state.camera});
         if (result)
             snprintf(error, error_bytes, "%s", strerror(-result));
     }
@@ -412,10 +429,24 @@ int window_open(window **out, const window_desc *desc, char *error, size_t error
 
 unsigned window_validation_count(const window *w) { return gpu_validation_count(w->gpu); }
 
+static void remember(const window *w)
+{
+    int width, height;
+    window_state now = {w->state.width, w->state.height, view_camera_of(w->view)};
+    if (w->desc.is_size_free && !(SDL_GetWindowFlags(w->sdl) & (SDL_WINDOW_MAXIMIZED | SDL_WINDOW_FULLSCREEN))) {
+        SDL_GetWindowSize(w->sdl, &width, &height);
+        now.width = (uint32_t)width;
+        now.height = (uint32_t)height;
+    }
+    window_state_save(&now);
+}
+
 void window_close(window *w)
 {
     if (!w)
         return;
+    if (w->view)
+        remember(w);
     view_delete(w->view);
     gpu_delete(w->gpu);
     if (w->sdl)

@@ -180,17 +180,17 @@ static float lane_rows_max(const layout *l, const layout_desc *desc)
     float free_rows = desc->free_height_px / desc->row_px, stretch = fmaxf(desc->stretch, 1), count = (float)l->lanes.count;
     if (l->lanes.count < 2)
         return fmaxf(LANE_SHARE_MAX * free_rows, LANE_ROWS_MIN) * stretch;
-    float share = free_rows / count - LANE_GAP_ROWS;
-    for (int round = 0; round < 4; round++) {
-        float left = 0, higher = 0;
+    float all_rows = free_rows - LANE_GAP_ROWS * count, share = all_rows / count;
+    for (int round = 0; round < 8; round++) { /* what is lower than the share leaves more to the others: it only grows */
+        float lower_rows = 0, higher = 0;
         for (size_t i = 0; i < l->lanes.count; i++) {
             float rows = rows_of(&l->threads.items[l->lanes.items[i].thread]);
-            left += fmaxf(share - rows, 0);
+            lower_rows += rows <= share ? rows : 0;
             higher += rows > share;
         }
         if (higher == 0)
             break;
-        share += left / higher;
+        share = (all_rows - lower_rows) / higher;
     }
     return fmaxf(share, LANE_ROWS_LEAST) * stretch;
 }

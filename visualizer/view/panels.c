@@ -345,7 +345,7 @@ static void draw_help(painter *p)
         {"Left or middle drag", "turn the scene; drag the chart (Alt + left turns anywhere)"},
         {"Shift + middle drag", "move the scene"},
         {"Point, click", "what is this; select a method and a call"},
-        {"Enter, C", "open its source in $VISUAL or $EDITOR; copy name and place"},
+        {"Enter, C", "open its source ($VISUAL, $EDITOR); copy its place"},
         {". and ,", "next and previous call of the selected method"},
         {"/ or Ctrl + F", "find: name  /regex/  thread:main  process:4711  dur>1ms"},
         {"N, Shift + N", "next and previous match (in the line: Enter, Shift + Enter)"},

@@ -226,6 +226,7 @@ bool view_is_moving(const view *v)
 }
 
 bool view_is_paused(const view *v) { return !v->nav.is_following; }
+view_camera view_camera_of(const view *v) { return v->nav.mode; }
 bool view_wants_quit(const view *v) { return v->nav.wants_quit; }
 
 void view_range(const view *v, uint64_t *begin_ns, uint64_t *end_ns)

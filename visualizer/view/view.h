@@ -163,6 +163,8 @@ bool view_is_moving(const view *v);
 bool view_is_paused(const view *v); /* the film stands still: Space, or moved away from now */
 bool view_wants_quit(const view *v);
 
+view_camera view_camera_of(const view *v); /* the one that the user has chosen */
+
 /* The time range that the last frame showed. */
 void view_range(const view *v, uint64_t *begin_ns, uint64_t *end_ns);
 /* What box id is, false when the last frame had none such. */
