@@ -9,7 +9,8 @@
  * nothing has changed. Medians over FRAMES frames after a warm-up in which the number of boxes settles. Times of the CPU are
  * the thread's own (but for the queries' share, which is by the wall); 'device' is by the device's own clock, 'frame' is
  * from one frame's end to the next, with nothing between them.
- * bench_render [SPANS] stops at that many. Off-screen: it needs no display.
+ * bench_render [--cpu|--cpu=software] [SPANS] stops at that many; with --cpu nothing is drawn, and boxes are as many as a GPU
+ * (or a software driver) is given that is always in time. Off-screen: it needs no display.
  */
 #include "base/mem.h"
 #include "gpu/gpu.h"
@@ -212,6 +213,7 @@ typedef struct look {
 /* Medians, ms. */
 typedef struct cost {
     double query, build, upload, cpu, device, frame, boxes;
+    double all_cpu; /* mean of what all threads take for a frame: on a software device on a busy machine, the fairest */
 } cost;
 
 static double median(double *values, size_t count)
@@ -233,8 +235,11 @@ static void move(view *v, int frame)
         view_input(v, &(view_input_event){.type = VIEW_INPUT_KEY, .key = keys[i], .is_down = frame / 5 % 4 == i});
 }
 
+/* g NULL: nothing but the CPU's part. */
 static void draw(gpu *g, view *v, const gpu_frame *frame)
 {
+    if (!g)
+        return;
     const uint8_t *pixels;
     uint32_t width, height;
     int status = 0;
@@ -244,17 +249,20 @@ static void draw(gpu *g, view *v, const gpu_frame *frame)
         fail(gpu_error(g));
 }
 
+static bool is_software; /* what the view is told */
+
 static cost measure(gpu *g, program *p, const look *l)
 {
     view *v;
-    uint32_t width, height;
+    uint32_t width = 1920, height = 1080;
     bool is_live = l->end_ns == 0;
     double values[7][FRAMES];
-    gpu_extent(g, &width, &height);
-    view_desc desc = {.is_software = gpu_is_software(g), .camera = l->camera, .begin_ns = l->begin_ns, .end_ns = l->end_ns};
+    if (g)
+        gpu_extent(g, &width, &height);
+    view_desc desc = {.is_software = is_software, .camera = l->camera, .begin_ns = l->begin_ns, .end_ns = l->end_ns};
     if (view_new(&v, &desc) != 0)
         fail("memory is out");
-    uint64_t last_ns = 0;
+    uint64_t last_ns = 0, all_ns = 0;
     for (int i = 0; i < WARM_UP + FRAMES; i++) {
         for (uint32_t k = 0; is_live && k < LIVE_EVENTS; k++)
             step(p);
@@ -264,19 +272,21 @@ static cost measure(gpu *g, program *p, const look *l)
         else
             last_ns = clock_ns(CLOCK_MONOTONIC);
         view_model model = {.catalog = p->catalog, .history = p->history, .sim = p->sim, .now_ns = p->now_ns};
-        view_status status = {.event_count = 1, .memory_budget = 1, .ended = !is_live, .device = gpu_device_name(g)};
+        view_status status = {.event_count = 1, .memory_budget = 1, .ended = !is_live, .device = g ? gpu_device_name(g) : "no device"};
         gpu_frame frame;
         query_ns = 0;
+        uint64_t process_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
         uint64_t begin_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
         view_build(v, &model, &status, width, height, FRAME_S, &frame);
         uint64_t built_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
         draw(g, v, &frame);
         uint64_t end_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID), now_ns = clock_ns(CLOCK_MONOTONIC);
-        double device_ms = gpu_times_of(g).device_ms, frame_ms = last_ns ? (double)(now_ns - last_ns) * 1e-6 : 0;
+        double device_ms = g ? gpu_times_of(g).device_ms : 0, frame_ms = g && last_ns ? (double)(now_ns - last_ns) * 1e-6 : 1;
         view_frame_cost(v, device_ms > 0 ? device_ms : frame_ms);
         last_ns = now_ns;
         if (i < WARM_UP)
             continue;
+        all_ns += clock_ns(CLOCK_PROCESS_CPUTIME_ID) - process_ns;
         double built_ms = (double)(built_ns - begin_ns) * 1e-6, asked_ms = (double)query_ns * 1e-6;
         const double all[] = {asked_ms, built_ms - asked_ms, (double)(end_ns - built_ns) * 1e-6, (double)(end_ns - begin_ns) * 1e-6,
                               device_ms, frame_ms, (double)frame.box_count};
@@ -285,7 +295,7 @@ static cost measure(gpu *g, program *p, const look *l)
     }
     view_delete(v);
     return (cost){median(values[0], FRAMES), median(values[1], FRAMES), median(values[2], FRAMES), median(values[3], FRAMES),
-                  median(values[4], FRAMES), median(values[5], FRAMES), median(values[6], FRAMES)};
+                  median(values[4], FRAMES), median(values[5], FRAMES), median(values[6], FRAMES), (double)all_ns * 1e-6 / FRAMES};
 }
 
 /* ---- what is asked -------------------------------------------------------------------------------------------------- */
@@ -303,9 +313,9 @@ static double look_from_all(bench *b, program *p, const char *spans, look l)
     double worst = 0;
     for (int camera = 0; camera < 3; camera++) {
         l.camera = (view_camera)camera;
-        cost large = measure(b->large, p, &l), small = measure(b->small, p, &l);
-        printf("%-6s %-6s %-8s %7.0f %8.2f %7.2f %7.2f %7.2f %8.2f %9.2f %9.2f\n", spans, l.name, cameras[camera], large.boxes, large.query,
-               large.build, large.upload, large.cpu, large.device, small.device, small.frame);
+        cost large = measure(b->large, p, &l), small = b->small ? measure(b->small, p, &l) : (cost){0};
+        printf("%-6s %-6s %-8s %7.0f %8.2f %7.2f %7.2f %7.2f %8.2f %9.2f %9.2f %9.2f\n", spans, l.name, cameras[camera], large.boxes, large.query,
+               large.build, large.upload, large.cpu, large.device, small.device, small.frame, small.all_cpu);
         fflush(stdout);
         worst = large.cpu > worst ? large.cpu : worst;
         b->worst_frame_ms = small.frame > b->worst_frame_ms ? small.frame : b->worst_frame_ms;
@@ -351,16 +361,20 @@ int main(int argc, char **argv)
     static const struct { const char *name; uint64_t count; } sizes[] = {
         {"10k", 10000}, {"100k", 100000}, {"1M", 1000000}, {"10M", 10000000}, {"100M", 100000000}};
     enum { SIZES = sizeof sizes / sizeof *sizes };
-    uint64_t most = argc > 1 ? strtoull(argv[1], NULL, 10) : UINT64_MAX;
+    const char *last = argv[argc - 1], *first = argc > 1 ? argv[1] : "";
+    bool draws = strncmp(first, "--cpu", 5) != 0;
+    uint64_t most = argc > 1 && *last != '-' ? strtoull(last, NULL, 10) : UINT64_MAX;
     double cpu_ms[SIZES] = {0};
     int size_count = 0;
     setenv("LP_NUM_THREADS", "2", 0); /* as the window does */
-    bench b = {.large = open_gpu(1920, 1080), .small = open_gpu(1280, 720)};
+    bench b = {.large = draws ? open_gpu(1920, 1080) : NULL, .small = draws ? open_gpu(1280, 720) : NULL};
+    is_software = draws ? gpu_is_software(b.large) : strcmp(first, "--cpu=software") == 0;
+    const char *device = draws ? gpu_device_name(b.large) : is_software ? "none, boxes as for a software driver" : "none, boxes as for a GPU";
     program p;
     program_begin(&p, 8, 24);
     printf("%s\n\n                         1920x1080, ms                                     1280x720, ms\n"
-           "spans  view   camera     boxes    query   build  upload     CPU   device    device     frame\n",
-           gpu_device_name(b.large));
+           "spans  view   camera     boxes    query   build  upload     CPU   device    device     frame  all CPU\n",
+           device);
     for (int i = 0; i < SIZES && sizes[i].count <= most; i++) {
         run_until(&p, sizes[i].count);
         cpu_ms[i] = look_at_whole(&b, &p, sizes[i].name);
@@ -378,7 +392,7 @@ int main(int argc, char **argv)
     for (int i = 0; i < size_count; i++)
         printf("render.cpu_ms.%s: %.3f\n", sizes[i].name, cpu_ms[i]);
     printf("render.cpu_ms.live: %.3f\nrender.cpu_ms.64threads: %.3f\nrender.cpu_ms.4000deep: %.3f\n", live, wide, deep);
-    printf("render.frame_ms.720p: %.3f\nrender.device: %s\n", b.worst_frame_ms, gpu_device_name(b.large));
+    printf("render.frame_ms.720p: %.3f\nrender.device: %s\n", b.worst_frame_ms, device);
     gpu_delete(b.large);
     gpu_delete(b.small);
     return 0;

@@ -23,86 +23,165 @@ typedef struct cells {
 
 typedef float point[2];
 
-/* The x range of a convex quad at height y; false: it does not reach there. */
-static bool span_at(point corners[4], float y, float *x_begin, float *x_end)
-{
-    *x_begin = INFINITY;
-    *x_end = -INFINITY;
-    for (int i = 0; i < 4; i++) {
-        const float *a = corners[i], *b = corners[(i + 1) % 4];
-        if ((a[1] <= y) == (b[1] <= y))
-            continue;
-        float x = a[0] + (y - a[1]) / (b[1] - a[1]) * (b[0] - a[0]);
-        *x_begin = fminf(*x_begin, x);
-        *x_end = fmaxf(*x_end, x);
-    }
-    return *x_begin < *x_end;
-}
-
+/* The cells whose middles lie in a convex quad and show nothing yet. The hottest loop of a frame with names in it: plain
+ * comparisons, as fminf is a call, and an inner loop that compilers can do several cells at a time. */
 static void fill(cells *c, point corners[4], uint32_t mark)
 {
-    float top = INFINITY, bottom = -INFINITY;
+    float top = corners[0][1], bottom = corners[0][1], slopes[4], per_px = 1 / c->cell_px;
     for (int i = 0; i < 4; i++) {
-        top = fminf(top, corners[i][1]);
-        bottom = fmaxf(bottom, corners[i][1]);
+        const float *a = corners[i], *b = corners[(i + 1) % 4];
+        top = a[1] < top ? a[1] : top;
+        bottom = a[1] > bottom ? a[1] : bottom;
+        slopes[i] = (b[0] - a[0]) / (b[1] - a[1]); /* not used where they are on a level */
     }
-    int first = (int)fmaxf(ceilf(top / c->cell_px - 0.5f), 0), last = (int)fminf(bottom / c->cell_px - 0.5f, (float)c->height - 1);
+    top = top * per_px + 0.5f;
+    bottom = bottom * per_px - 0.5f;
+    int first = top > 0 ? (int)top : 0, last = bottom < (float)c->height - 1 ? (int)floorf(bottom) : c->height - 1;
     for (int row = first; row <= last; row++) {
-        float x_begin, x_end;
-        if (!span_at(corners, ((float)row + 0.5f) * c->cell_px, &x_begin, &x_end))
-            continue;
-        int from = (int)fmaxf(ceilf(x_begin / c->cell_px - 0.5f), 0);
-        int to = (int)fminf(x_end / c->cell_px - 0.5f, (float)c->width - 1);
-        for (int column = from; column <= to; column++) {
-            uint32_t *cell = &c->items[row * c->width + column];
-            if (*cell == 0)
-                *cell = mark;
+        float y = ((float)row + 0.5f) * c->cell_px, x_begin = INFINITY, x_end = -INFINITY;
+        for (int i = 0; i < 4; i++) {
+            const float *a = corners[i], *b = corners[(i + 1) % 4];
+            if ((a[1] <= y) == (b[1] <= y))
+                continue;
+            float x = a[0] + (y - a[1]) * slopes[i];
+            x_begin = x < x_begin ? x : x_begin;
+            x_end = x > x_end ? x : x_end;
         }
+        x_begin = x_begin * per_px + 0.5f;
+        x_end = x_end * per_px - 0.5f;
+        if (!(x_begin < (float)c->width) || !(x_end >= 0))
+            continue;
+        int from = x_begin > 0 ? (int)x_begin : 0, to = x_end < (float)c->width - 1 ? (int)x_end : c->width - 1;
+        uint32_t *cell = &c->items[row * c->width];
+        for (int column = from; column <= to; column++)
+            cell[column] = cell[column] ? cell[column] : mark;
     }
 }
 
 enum { FACE_FRONT, FACE_TOP, FACE_SIDE, FACE_COUNT };
 
-/* The corners of a face in pixels, in order around it. False: a corner lies behind the eye. */
+/* The corners of the front or the top in pixels, in order around it. False: a corner lies behind the eye. */
 static bool face_corners(const camera *c, const gpu_box *box, int face, point out[4])
 {
     /* Per corner, which side (0 low, 1 high) of x, y and z. The front is the high z side, as no camera sees the back. */
-    static const unsigned char sides[FACE_COUNT][4][3] = {
+    static const unsigned char sides[2][4][3] = {
         {{0, 0, 1}, {1, 0, 1}, {1, 1, 1}, {0, 1, 1}},
         {{0, 1, 1}, {1, 1, 1}, {1, 1, 0}, {0, 1, 0}},
-        {{1, 0, 1}, {1, 0, 0}, {1, 1, 0}, {1, 1, 1}},
     };
-    bool is_from_right = c->forward[0] < 0;
     for (int i = 0; i < 4; i++) {
         float world[3];
-        for (int axis = 0; axis < 3; axis++) {
-            bool is_high = sides[face][i][axis];
-            if (face == FACE_SIDE && axis == 0)
-                is_high = is_from_right;
-            world[axis] = is_high ? box->high[axis] : box->low[axis];
-        }
+        for (int axis = 0; axis < 3; axis++)
+            world[axis] = sides[face][i][axis] ? box->high[axis] : box->low[axis];
         if (!camera_project(c, world, out[i]))
             return false;
     }
     return true;
 }
 
+/* Boxes of one row lie on four lines along x; what a point of a line is in clip space changes evenly along it. */
+enum { LINE_FRONT_LOW, LINE_FRONT_HIGH, LINE_BACK_HIGH, LINE_BACK_LOW, LINE_COUNT };
+
+typedef struct row_lines {
+    float at_zero[LINE_COUNT][3], per_x[3]; /* clip x, y, w */
+    float gap_max;                          /* world units that are nothing in cells */
+} row_lines;
+
+static void set_lines(row_lines *r, const camera *c, const gpu_box *box, float cell_px)
+{
+    static const int components[3] = {0, 1, 3};
+    const float edges[LINE_COUNT][2] = {{box->low[1], box->high[2]}, {box->high[1], box->high[2]},
+                                        {box->high[1], box->low[2]}, {box->low[1], box->low[2]}};
+    for (int k = 0; k < 3; k++) {
+        int row = components[k];
+        r->per_x[k] = c->view_projection[0][row];
+        for (int line = 0; line < LINE_COUNT; line++)
+            r->at_zero[line][k] = c->view_projection[1][row] * edges[line][0] + c->view_projection[2][row] * edges[line][1] +
+                                  c->view_projection[3][row];
+    }
+    float middle[3] = {0.5f * (box->low[0] + box->high[0]), box->high[1], box->high[2]};
+    r->gap_max = 0.3f * cell_px / fmaxf(camera_px_per_x(c, middle), 1e-3f);
+}
+
+static bool project_line(const row_lines *r, const camera *c, int line, float x, point px)
+{
+    const float *at = r->at_zero[line];
+    float w = at[2] + x * r->per_x[2];
+    if (w <= 1e-6f)
+        return false;
+    px[0] = ((at[0] + x * r->per_x[0]) / w * 0.5f + 0.5f) * c->width_px;
+    px[1] = ((at[1] + x * r->per_x[1]) / w * 0.5f + 0.5f) * c->height_px;
+    return true;
+}
+
+/* One face of what lies in [x_low, x_high) of a row. */
+static void fill_face(cells *grid, const camera *c, const row_lines *r, int face, float x_low, float x_high, uint32_t mark)
+{
+    static const int lines[FACE_COUNT][4] = {{LINE_FRONT_LOW, LINE_FRONT_LOW, LINE_FRONT_HIGH, LINE_FRONT_HIGH},
+                                             {LINE_FRONT_HIGH, LINE_FRONT_HIGH, LINE_BACK_HIGH, LINE_BACK_HIGH},
+                                             {LINE_FRONT_LOW, LINE_BACK_LOW, LINE_BACK_HIGH, LINE_FRONT_HIGH}};
+    float side = c->forward[0] < 0 ? x_high : x_low;
+    const float xs[4] = {face == FACE_SIDE ? side : x_low, face == FACE_SIDE ? side : x_high, face == FACE_SIDE ? side : x_high,
+                         face == FACE_SIDE ? side : x_low};
+    point corners[4];
+    for (int i = 0; i < 4; i++)
+        if (!project_line(r, c, lines[face][i], xs[i], corners[i]))
+            return;
+    fill(grid, corners, mark);
+}
+
+static bool is_same_row(const gpu_box *a, const gpu_box *b)
+{
+    return a->low[1] == b->low[1] && a->low[2] == b->low[2] && a->high[1] == b->high[1] && a->high[2] == b->high[2];
+}
+
+static bool has_label(const scene *s, size_t box) { return s->labelled.items[box / 32] >> (box % 32) & 1; }
+
+/* A face of all boxes of a lane, which lie row by row. Neighbours without a name count as one: nobody asks which is which. */
+static void fill_lane(const scene *s, const camera *c, cells *grid, size_t begin, size_t end, int face)
+{
+    row_lines lines;
+    for (size_t i = begin; i < end;) {
+        const gpu_box *box = &s->boxes.items[i];
+        if (i == begin || !is_same_row(box, box - 1))
+            set_lines(&lines, c, box, grid->cell_px);
+        float x_low = box->low[0], x_high = box->high[0];
+        size_t first = i++;
+        for (; !has_label(s, first) && i < end && !has_label(s, i); i++) {
+            const gpu_box *next = &s->boxes.items[i];
+            if (!is_same_row(next, box) || next->low[0] > x_high + lines.gap_max || next->high[0] < x_low - lines.gap_max)
+                break;
+            x_low = fminf(x_low, next->low[0]);
+            x_high = fmaxf(x_high, next->high[0]);
+        }
+        fill_face(grid, c, &lines, face, x_low, x_high, (uint32_t)first + 1);
+    }
+}
+
+static bool note_labelled(scene *s)
+{
+    size_t words = s->boxes.count / 32 + 1;
+    if (!vec_reserve(&s->labelled, words))
+        return false;
+    memset(s->labelled.items, 0, words * sizeof *s->labelled.items);
+    for (size_t i = 0; i < s->labels.count; i++)
+        s->labelled.items[s->labels.items[i].box / 32] |= 1u << s->labels.items[i].box % 32;
+    return true;
+}
+
 static bool fill_cells(scene *s, const camera *c, cells *grid)
 {
     size_t begin = 0, wanted = (size_t)grid->width * (size_t)grid->height;
-    if (!vec_reserve(&s->grid_cells, wanted))
+    if (!vec_reserve(&s->grid_cells, wanted) || !note_labelled(s))
         return false;
     grid->items = s->grid_cells.items;
     memset(grid->items, 0, wanted * sizeof *grid->items);
-    for (size_t lane = 0; lane < s->lane_ends.count; lane++) {
+    uint32_t farthest = 0; /* box with a name: what lies behind it hides none */
+    for (size_t i = 0; i < s->labels.count; i++)
+        farthest = s->labels.items[i].box > farthest ? s->labels.items[i].box : farthest;
+    for (size_t lane = 0; lane < s->lane_ends.count && begin <= farthest; lane++) {
         /* In a lane, fronts lie in one plane and hide everything else of it. */
-        for (int face = 0; face < FACE_COUNT; face++) {
-            for (size_t i = begin; i < s->lane_ends.items[lane]; i++) {
-                point corners[4];
-                if (face_corners(c, &s->boxes.items[i], face, corners))
-                    fill(grid, corners, (uint32_t)i + 1);
-            }
-        }
+        for (int face = 0; face < FACE_COUNT; face++)
+            fill_lane(s, c, grid, begin, s->lane_ends.items[lane], face);
         begin = s->lane_ends.items[lane];
     }
     return true;

@@ -44,6 +44,7 @@ void scene_free(scene *s)
     vec_free(&s->labels);
     vec_free(&s->lane_ends);
     vec_free(&s->grid_cells);
+    vec_free(&s->labelled);
 }
 
 static float clampf(float x, float low, float high) { return fminf(fmaxf(x, low), high); }
