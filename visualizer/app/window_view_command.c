@@ -12,6 +12,9 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#define WIDTH_DEFAULT 1280u
+#define HEIGHT_DEFAULT 720u
+
 #define VIEW_MEMORY_MIN ((uint64_t)1 << 20)
 #define VIEW_NICE 5
 
@@ -99,7 +102,14 @@ static int show(record_reader *reader, const char *path, const settings *s)
     if (code)
         return command_complain(COMMAND_FAILED, "%s: can't be shown: %s", path, strerror(-code));
     setpriority(PRIO_PROCESS, 0, VIEW_NICE); /* on Linux of this thread, and of Vulkan's, which it starts */
-    if (window_open(&w, &(window_desc){s->width, s->height, false, validation, &stops}, error, sizeof error) != 0) {
+    window_desc desc = {
+        .width = s->width,
+        .height = s->height,
+        .is_size_free = s->width == WIDTH_DEFAULT && s->height == HEIGHT_DEFAULT,
+        .validation = validation,
+        .stops = &stops,
+    };
+    if (window_open(&w, &desc, error, sizeof error) != 0) {
         session_stop(film);
         return command_complain(COMMAND_FAILED, "view: no window: %s; rrtrace shot draws a picture of it, rrtrace report tables", error);
     }
@@ -115,7 +125,7 @@ static int show(record_reader *reader, const char *path, const settings *s)
 
 int command_view(int argc, char **argv)
 {
-    settings s = {1280, 720, OPTIONS_MEMORY_DEFAULT};
+    settings s = {WIDTH_DEFAULT, HEIGHT_DEFAULT, OPTIONS_MEMORY_DEFAULT};
     int option, code = 0;
     opterr = 0;
     while ((option = getopt_long(argc, argv, ":h", long_options, NULL)) != -1) {
