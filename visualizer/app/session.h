@@ -14,6 +14,7 @@
 
 #include "history/figures.h"
 #include "history/history.h"
+#include "history/notes.h"
 #include "sim/catalog.h"
 #include "sim/sim.h"
 
@@ -40,6 +41,7 @@ typedef struct session_model {
     uint64_t detail_begin_ns, detail_end_ns;
     const sim *sim;
     const figures *figures; /* NULL: not counted */
+    const notes *notes;
     uint64_t last_event_ns; /* the newest event seen, 0: none yet */
 } session_model;
 

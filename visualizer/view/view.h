@@ -20,6 +20,7 @@
 #include "gpu/gpu.h"
 #include "history/figures.h"
 #include "history/history.h"
+#include "history/notes.h"
 #include "sim/catalog.h"
 #include "sim/sim.h"
 
@@ -46,6 +47,7 @@ typedef struct view_model {
     const history *detail; /* answers instead while all in sight lies in [detail_begin_ns, detail_end_ns); NULL: none */
     uint64_t detail_begin_ns, detail_end_ns;
     const sim *sim;  /* NULL: no open frames */
+    const notes *notes;     /* NULL: the program has marked nothing */
     const figures *figures; /* NULL: of a method only what is in sight is known */
     uint64_t now_ns; /* the picture's right end: CLOCK_MONOTONIC while a program runs, its last event's time afterwards */
 } view_model;
