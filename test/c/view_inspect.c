@@ -515,3 +515,30 @@ TEST(the_session_begins_with_its_first_event_not_when_its_window_was_up)
     view_delete(v);
     session_delete(&s);
 }
+
+TEST(the_programs_own_spans_are_bars_over_their_lane_within_each_other_above)
+{
+    session s;
+    stage st;
+    notes *n;
+    make_small(&s);
+    CHECK_EQ(notes_new(&n), 0);
+    const struct { ev_kind kind; double ms; uint32_t span; } events[] = {
+        {EV_SPAN_BEGIN, 20, 1}, {EV_SPAN_BEGIN, 40, 2}, {EV_SPAN_END, 60, 2}, {EV_SPAN_END, 100, 1}, {EV_SPAN_BEGIN, 150, 3}};
+    for (size_t i = 0; i < sizeof events / sizeof *events; i++)
+        notes_take(n, &(sim_note){SESSION_BEGIN_NS + (uint64_t)(events[i].ms * 1e6), events[i].kind, 0, 0, 1, events[i].span, 0});
+    session_run(&s);
+    stage_new(&st, &s);
+    st.model.notes = n;
+    stage_build(&st);
+    CHECK_EQ(st.scene.spans.count, 3);
+    const scene_span *last = &st.scene.spans.items[0], *inner = &st.scene.spans.items[1], *outer = &st.scene.spans.items[2];
+    CHECK_EQ(outer->begin_ns, SESSION_BEGIN_NS + 20000000);
+    CHECK_EQ(outer->end_ns, SESSION_BEGIN_NS + 100000000);
+    CHECK_EQ(last->end_ns, st.model.now_ns); /* open */
+    CHECK(inner->y[0] > outer->y[1]);
+    CHECK(last->y[0] == outer->y[0]);
+    CHECK(outer->y[0] >= st.layout.lanes.items[0].y_floor + 3 * st.layout.row_height); /* over three rows of calls */
+    notes_delete(n);
+    stage_delete(&st);
+}

@@ -26,6 +26,7 @@
 typedef struct session_stream {
     uint32_t sim; /* STREAM_UNKNOWN: memory was out */
     uint32_t pid;
+    uint32_t process; /* id in the catalog */
     bool is_open;
 } session_stream;
 
@@ -39,6 +40,7 @@ struct session {
     history *history;
     activity *activity;    /* NULL: memory is out */
     figures *figures; /* NULL: not counted */
+    notes *notes;
     sim *sim;
     recall *recall;        /* NULL: not recorded */
     bool holds_detail;     /* under the model lock: session_unlock lets the recalled history go */
@@ -91,6 +93,12 @@ static void take_spans(void *context, uint32_t track, const sim_span *spans, siz
         figures_take(s->figures, track, spans, count);
 }
 
+static void take_note(void *context, const sim_note *note)
+{
+    session *s = context;
+    notes_take(s->notes, note);
+}
+
 /* ---- the simulation thread ------------------------------------------------------------------------------------ */
 
 static void begin_stream(session *s, const block *b)
@@ -100,7 +108,7 @@ static void begin_stream(session *s, const block *b)
     session_unlock(s);
     session_stream *st = vec_push(&s->streams);
     if (st)
-        *st = (session_stream){STREAM_UNKNOWN, b->pid, true};
+        *st = (session_stream){STREAM_UNKNOWN, b->pid, process, true};
     if (st && process != CATALOG_NONE)
         st->sim = sim_stream_open(s->sim, process, b->clock_source);
     s->open_count++;
@@ -137,8 +145,12 @@ static void save_end(session *s, const block *b)
 static void end_stream(session *s, const block *b)
 {
     session_stream *st = b->stream < s->streams.count ? &s->streams.items[b->stream] : NULL;
-    if (st && st->sim != STREAM_UNKNOWN)
+    if (st && st->sim != STREAM_UNKNOWN) {
         sim_stream_close(s->sim, st->sim);
+        session_lock(s);
+        notes_end_process(s->notes, st->process, sim_stream_now_ns(s->sim, st->sim));
+        session_unlock(s);
+    }
     s->open_count--;
     if (s->writer)
         save_end(s, b);
@@ -293,12 +305,15 @@ static int start_parts(session *s)
         error = catalog_new(&s->catalog);
     if (!error)
         error = activity_new(&s->activity);
+    if (!error)
+        error = notes_new(&s->notes);
     if (!error && s->desc.counts_methods)
         error = figures_new(&s->figures, s->catalog);
     sim_desc sim_settings = {
         .workers = s->workers,
         .catalog = s->catalog,
         .sink = take_spans,
+        .note = take_note,
         .lock = lock_model,
         .unlock = unlock_model,
         .context = s,
@@ -443,6 +458,7 @@ void session_stop(session *s)
     record_writer_close(s->writer);
     sim_delete(s->sim);
     figures_delete(s->figures);
+    notes_delete(s->notes);
     history_delete(s->history);
     activity_delete(s->activity);
     catalog_delete(s->catalog);
@@ -460,7 +476,7 @@ void session_stop(session *s)
 
 session_model session_model_of(session *s)
 {
-    session_model m = {.catalog = s->catalog, .history = s->history, .sim = s->sim, .activity = s->activity, .figures = s->figures,
+    session_model m = {.catalog = s->catalog, .history = s->history, .sim = s->sim, .activity = s->activity, .figures = s->figures, .notes = s->notes,
                        .last_event_ns = s->last_event_ns};
     if (s->recall) {
         m.detail = recall_hold(s->recall, &m.detail_begin_ns, &m.detail_end_ns);

@@ -17,6 +17,7 @@
 #include "history/activity.h"
 #include "history/figures.h"
 #include "history/history.h"
+#include "history/notes.h"
 #include "record/reader.h"
 #include "sim/catalog.h"
 #include "sim/sim.h"
@@ -45,6 +46,7 @@ typedef struct session_model {
     const sim *sim;
     const activity *activity; /* NULL: memory was out */
     const figures *figures; /* NULL: not counted */
+    const notes *notes;
     uint64_t last_event_ns; /* the newest event seen, 0: none yet */
 } session_model;
 

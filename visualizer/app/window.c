@@ -272,6 +272,7 @@ static int draw_frame(window *w, session *s, const session_status *status, bool 
         .sim = m.sim,
         .activity = m.activity,
         .figures = m.figures,
+        .notes = m.notes,
         .now_ns = ended ? m.last_event_ns : now_ns,
     };
     view_build(w->view, &model, &shown, width_px ? width_px : 1, height_px ? height_px : 1, elapsed_s, &frame);

@@ -104,7 +104,7 @@ int shot_take(session *s, const char *path, uint32_t width, uint32_t height, cha
     view_status shown = status_for(&status);
     session_lock(s);
     session_model m = session_model_of(s);
-    view_model model = {.catalog = m.catalog, .history = m.history, .sim = m.sim, .now_ns = m.last_event_ns};
+    view_model model = {.catalog = m.catalog, .history = m.history, .sim = m.sim, .notes = m.notes, .now_ns = m.last_event_ns};
     int result = shot_draw(&(shot_desc){.path = path, .width = width, .height = height}, &model, &shown, error, error_bytes);
     session_unlock(s);
     return result;

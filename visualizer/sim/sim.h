@@ -40,7 +40,8 @@ typedef struct sim_desc {
     catalog *catalog;        /* borrowed */
     /* Takes finished spans, all of one track, in the order of their ends; called with the lock held. */
     void (*sink)(void *context, uint32_t track, const sim_span *spans, size_t span_count);
-    /* Takes user marks and spans' strings; may be NULL. */
+    /* Takes marks, and begins and ends of user spans, in the order of events; called with the lock held. May be NULL. */
+    void (*note)(void *context, const sim_note *note);
     void (*lock)(void *context);   /* the model lock; may be NULL */
     void (*unlock)(void *context);
     void *context;

@@ -289,23 +289,59 @@ static void draw_find(inspect *i, const paint *p)
         paint_text(p, text_x, at + 21 * p->scale, help, 11, PALETTE_TEXT_DIM);
 }
 
-/* The user's own marks: flags across the picture. */
-static void draw_marks(const inspect *i, const scene_input *in, const paint *p)
+static void draw_flag(const scene_input *in, const paint *p, uint64_t at_ns, const char *name, uint32_t color, float *free_x)
 {
-    for (uint32_t n = 0; n < i->mark_count; n++) {
-        float world[3] = {scene_x(in, i->marks[n]), 0, in->layout->z_end}, px[2];
-        char name[16];
-        if (!camera_project(in->camera, world, px) || px[0] < 0 || px[0] > p->width_px)
+    float world[3] = {scene_x(in, at_ns), 0, in->layout->z_end}, px[2], width = paint_width(p, name, 11) + 8 * p->scale;
+    if (!camera_project(in->camera, world, px) || px[0] < 0 || px[0] > p->width_px)
+        return;
+    bool is_chart = fmaxf(in->layout->flame, in->layout->threads_share) > 0.5f, is_named = px[0] >= *free_x;
+    float bottom = is_chart ? p->height_px - 64 * p->scale : fminf(px[1] + 6 * p->scale, p->height_px - 64 * p->scale);
+    float top = is_chart ? 42 * p->scale : fmaxf(px[1] - 120 * p->scale, 42 * p->scale);
+    paint_rect(p, px[0], top, fmaxf(1, p->scale), bottom - top, palette_alpha(color, 0.8f));
+    paint_rect(p, px[0], top, is_named ? width : 5 * p->scale, 16 * p->scale, color);
+    if (!is_named)
+        return;
+    paint_text(p, px[0] + 4 * p->scale, top + 12 * p->scale, name, 11, palette_text_on(color));
+    *free_x = px[0] + width;
+}
+
+static void draw_span_name(const scene_input *in, const paint *p, const scene_span *span)
+{
+    float y = 0.5f * (span->y[0] + span->y[1]), from[3] = {span->x[0], y, span->z}, to[3] = {span->x[1], y, span->z}, a[2], b[2];
+    float top[3] = {span->x[0], span->y[1], span->z}, corner[2];
+    char text[160], length[24];
+    if (!camera_project(in->camera, from, a) || !camera_project(in->camera, to, b) || !camera_project(in->camera, top, corner))
+        return;
+    float size = fminf(2 * fabsf(a[1] - corner[1]) * 0.8f / p->scale, PAINT_SMALL);
+    label_duration((double)(span->end_ns - span->begin_ns), length);
+    snprintf(text, sizeof text, "%.100s  %s", catalog_string_of(in->model->catalog, span->process, span->string), length);
+    if (size < 8 || paint_width(p, text, size) > b[0] - a[0] - 8 * p->scale)
+        snprintf(text, sizeof text, "%.100s", catalog_string_of(in->model->catalog, span->process, span->string));
+    if (size < 8 || paint_width(p, text, size) > b[0] - a[0] - 8 * p->scale)
+        return;
+    float slope = b[0] > a[0] ? (b[1] - a[1]) / (b[0] - a[0]) : 0;
+    font_draw(p->f, p->out, a[0] + 5 * p->scale, a[1] + slope * 5 * p->scale + 0.5f * font_cap_height(p->f, size * p->scale), slope, text, strlen(text),
+              size * p->scale, palette_text_on(PALETTE_SPAN));
+}
+
+void inspect_draw_notes(const scene *s, const scene_input *in, const paint *p, const uint64_t *marks, uint32_t mark_count)
+{
+    size_t count = 0;
+    const notes_mark *own = in->model->notes ? notes_marks(in->model->notes, &count) : NULL;
+    float free_x = 0;
+    char name[64];
+    for (size_t i = 0; i < s->spans.count; i++)
+        draw_span_name(in, p, &s->spans.items[i]);
+    for (size_t i = 0; i < count; i++) {
+        if (own[i].at_ns < s->begin_ns || own[i].at_ns > s->end_ns)
             continue;
+        snprintf(name, sizeof name, "%.60s", catalog_string_of(in->model->catalog, own[i].process, own[i].string));
+        draw_flag(in, p, own[i].at_ns, name, PALETTE_SPAN, &free_x);
+    }
+    free_x = 0;
+    for (uint32_t n = 0; n < mark_count; n++) {
         snprintf(name, sizeof name, "mark %u", n + 1);
-        float top = 42 * p->scale, bottom = fminf(px[1] + 6 * p->scale, p->height_px - 64 * p->scale);
-        if (fmaxf(in->layout->flame, in->layout->threads_share) > 0.5f)
-            bottom = p->height_px - 64 * p->scale;
-        else
-            top = fmaxf(top, px[1] - 120 * p->scale);
-        paint_rect(p, px[0], top, fmaxf(1, p->scale), bottom - top, palette_alpha(PALETTE_ACCENT, 0.8f));
-        paint_rect(p, px[0], top, paint_width(p, name, 11) + 8 * p->scale, 16 * p->scale, PALETTE_ACCENT);
-        paint_text(p, px[0] + 4 * p->scale, top + 12 * p->scale, name, 11, 0xff100c0au);
+        draw_flag(in, p, marks[n], name, PALETTE_ACCENT, &free_x);
     }
 }
 
@@ -326,8 +362,6 @@ void inspect_draw(inspect *i, const scene_input *in, const paint *p)
     i->place_count = 0;
     if (i->find.is_open || i->find.is_active)
         c.y += (i->find.is_open ? 46 : 24) * p->scale;
-    if (in->layout->lanes.count > 0)
-        draw_marks(i, in, p);
     if (i->focus.selected.process != CATALOG_NONE)
         draw_details(&c);
     if (i->has_hot)

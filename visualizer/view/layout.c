@@ -167,9 +167,24 @@ static float rows_of(const layout_thread *thread)
     return rows;
 }
 
+/* With the bars of user spans above. */
+static float lane_rows_of(const layout_thread *thread)
+{
+    return rows_of(thread) + (thread->span_levels ? 0.35f + 1.1f * (float)thread->span_levels : 0);
+}
+
 float layout_row_height(const layout *l, const layout_lane *lane)
 {
     return l->row_height * mixf(1, lane->squeeze, l->flame);
+}
+
+float layout_top(const layout *l, const layout_lane *lane)
+{
+    const layout_thread *thread = &l->threads.items[lane->thread];
+    float highest = 0;
+    for (uint32_t sub = 0; sub < LAYOUT_SUBS; sub++)
+        highest = fmaxf(highest, thread->rows[sub]);
+    return mixf(highest, rows_of(thread), l->flame) * layout_row_height(l, lane);
 }
 
 /* How many rows of full height one lane of the flame chart may have. A deep stack (a program's start, a recursion) must not push
@@ -184,7 +199,7 @@ static float lane_rows_max(const layout *l, const layout_desc *desc)
     for (int round = 0; round < 8; round++) { /* what is lower than the share leaves more to the others: it only grows */
         float lower_rows = 0, higher = 0;
         for (size_t i = 0; i < l->lanes.count; i++) {
-            float rows = rows_of(&l->threads.items[l->lanes.items[i].thread]);
+            float rows = lane_rows_of(&l->threads.items[l->lanes.items[i].thread]);
             lower_rows += rows <= share ? rows : 0;
             higher += rows > share;
         }
@@ -205,8 +220,8 @@ static void ease_measures(layout *l, const layout_desc *desc)
         lanes += l->lanes.items[i].weight;
         for (uint32_t sub = 0; sub < LAYOUT_SUBS; sub++)
             deepest = fmaxf(deepest, thread->rows[sub] * l->lanes.items[i].weight);
-        l->lanes.items[i].squeeze = fminf(rows_max / rows_of(thread), 1);
-        flame_rows += (rows_of(thread) * l->lanes.items[i].squeeze + LANE_GAP_ROWS) * l->lanes.items[i].weight;
+        l->lanes.items[i].squeeze = fminf(rows_max / lane_rows_of(thread), 1);
+        flame_rows += (lane_rows_of(thread) * l->lanes.items[i].squeeze + LANE_GAP_ROWS) * l->lanes.items[i].weight;
     }
     lanes = fmaxf(lanes + GROUP_GAP * (float)(l->groups.count ? l->groups.count - 1 : 0), 1);
     float scene_pitch = clampf(9.0f / lanes, 0.12f, 1.7f);
@@ -240,7 +255,7 @@ static void place_lanes(layout *l)
         lane->z_begin = z;
         z += l->pitch * lane->weight;
         lane->z_end = z;
-        y -= (rows_of(&l->threads.items[lane->thread]) * lane->squeeze + 1.0f) * l->row_height * lane->weight;
+        y -= (lane_rows_of(&l->threads.items[lane->thread]) * lane->squeeze + 1.0f) * l->row_height * lane->weight;
         lane->y_floor = y * l->flame;
         l->y_low = fminf(l->y_low, lane->y_floor - 1.0f * l->row_height * l->flame);
         y -= 1.2f * l->row_height * lane->weight;

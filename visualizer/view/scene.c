@@ -22,6 +22,8 @@
 #define GLASS_COVER_MAX 0.16f /* of the picture under full panes; where they take more they are fainter, so that it stays readable */
 #define GLASS_ALPHA_SUM 0.52f
 #define GLASS_ALPHA_MIN 0.055f /* a pause is seen, however many there are */
+#define SPANS_MAX 256u       /* the program's own, in sight at once */
+#define SPAN_LEVELS 6u       /* of them within each other */
 #define HOPELESS 3u         /* times the budget: start again with a coarser resolution */
 
 /* One row being drawn. */
@@ -45,6 +47,7 @@ void scene_free(scene *s)
     vec_free(&s->lane_ends);
     vec_free(&s->grid_cells);
     vec_free(&s->labelled);
+    vec_free(&s->spans);
 }
 
 static float clampf(float x, float low, float high) { return fminf(fmaxf(x, low), high); }
@@ -469,6 +472,52 @@ static void add_floors(scene *s, const scene_input *in)
     }
 }
 
+/* How many of the spans before this one, of its thread, have not ended when it begins: it lies above them. */
+static uint32_t span_level(const notes_span *spans, size_t index)
+{
+    uint32_t level = 0;
+    for (size_t i = index, looked = 0; i-- > 0 && looked < 512; looked++)
+        if (spans[i].thread == spans[index].thread && spans[i].end_ns > spans[index].begin_ns)
+            level++;
+    return level < SPAN_LEVELS ? level : SPAN_LEVELS - 1;
+}
+
+static void add_span(scene *s, const scene_input *in, const layout_lane *lane, const notes_span *span, uint32_t level)
+{
+    const layout *l = in->layout;
+    float row_height = layout_row_height(l, lane), height = fmaxf(row_height, l->row_height * 0.8f), depth = lane->z_end - lane->z_begin;
+    float y0 = lane->y_floor + layout_top(l, lane) + (0.25f + (float)level * 1.1f) * height, x[2];
+    row r = {.lane = lane, .z = {lane->z_begin + 0.08f * depth, lane->z_begin + 0.62f * depth}, .y = {y0, y0 + 0.9f * height}};
+    uint64_t end_ns = span->end_ns < in->model->now_ns ? span->end_ns : in->model->now_ns;
+    if (!aim_row(s, in, &r, r.y[0], r.y[1]) || !visible_part(in, &r, span->begin_ns, end_ns, &x[0], &x[1]))
+        return;
+    x[1] = fmaxf(x[1], x[0] + 2 * in->scale / fmaxf(r.px_per_unit, 1e-3f));
+    add_plain(s, x, r.y, r.z, PALETTE_SPAN);
+    layout_thread *thread = &in->layout->threads.items[lane->thread];
+    if (level >= thread->span_levels)
+        thread->span_levels = (uint8_t)(level + 1);
+    scene_span *shown = vec_push(&s->spans);
+    if (shown)
+        *shown = (scene_span){.x = {fmaxf(x[0], r.x[0]), fminf(x[1], r.x[1])}, .y = {r.y[0], r.y[1]}, .z = r.z[1],
+                                     .process = span->process, .string = span->string, .begin_ns = span->begin_ns, .end_ns = end_ns};
+}
+
+/* Bars over the lanes of the threads that began them. */
+static void add_spans(scene *s, const scene_input *in)
+{
+    const layout *l = in->layout;
+    size_t count = 0;
+    const notes_span *spans = in->model->notes ? notes_spans(in->model->notes, &count) : NULL;
+    s->spans.count = 0;
+    for (size_t i = count; i-- > 0 && s->spans.count < SPANS_MAX;) {
+        if (spans[i].begin_ns >= s->end_ns || spans[i].end_ns <= s->begin_ns)
+            continue;
+        for (size_t lane = 0; lane < l->lanes.count; lane++)
+            if (l->lanes.items[lane].thread == spans[i].thread)
+                add_span(s, in, &l->lanes.items[lane], &spans[i], span_level(spans, i));
+    }
+}
+
 /* Lines across the floor, or behind the flame chart, at the ticks of the time axis. */
 static void add_grid(scene *s, const scene_input *in)
 {
@@ -604,6 +653,7 @@ void scene_build(scene *s, const scene_input *in)
         if (attempt + 1 < ATTEMPTS)
             s->coarseness *= s->is_full ? 3.0f : clampf((float)s->boxes.count / (float)s->budget, 1.15f, 3.0f);
     }
+    add_spans(s, in);
     add_floors(s, in);
     if (in->layout->lanes.count > 0)
         add_grid(s, in);

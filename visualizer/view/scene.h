@@ -33,6 +33,12 @@ typedef struct scene_label { /* a box wide enough for its name */
     float x_begin, x_end;    /* its visible part */
 } scene_label;
 
+typedef struct scene_span { /* where its bar is */
+    float x[2], y[2], z;
+    uint32_t process, string;
+    uint64_t begin_ns, end_ns;
+} scene_span;
+
 typedef struct scene {
     VEC(gpu_box) boxes;
     VEC(gpu_box) glass;
@@ -45,6 +51,7 @@ typedef struct scene {
     history_node nodes[SCENE_NODES];
     sim_span open[SCENE_OPEN];
     tint colors_tint;              /* what colors[] is of */
+    VEC(scene_span) spans;         /* the program's own, in sight */
     struct scene_run { uint32_t first_box, method; uint64_t span_count; float x_begin, x_end; } run; /* of folded boxes */
     uint32_t budget;               /* boxes */
     float coarseness;              /* 1: as fine as the screen */

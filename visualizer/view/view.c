@@ -3,6 +3,7 @@
 #include "base/mem.h"
 #include "view/font.h"
 #include "view/inspect.h"
+#include "view/inspect_draw.h"
 #include "view/layout.h"
 #include "view/navigate.h"
 #include "view/palette.h"
@@ -196,6 +197,9 @@ void view_build(view *v, const view_model *model, const view_status *status, uin
     v->has_range = v->layout.lanes.count > 0;
     v->quads.count = 0;
     scene_draw_labels(&v->scene, &in, v->font, &v->quads);
+    paint p = {.f = v->font, .out = &v->quads, .scale = v->desc.scale, .width_px = (float)width_px, .height_px = (float)height_px};
+    if (v->layout.lanes.count > 0)
+        inspect_draw_notes(&v->scene, &in, &p, v->inspect.marks, v->inspect.mark_count);
     panels_input panels = {.scene = &in, .built = &v->scene, .status = status, .camera = v->nav.mode, .tint = v->inspect.tint,
                            .is_paused = view_is_paused(v) && !v->desc.is_still && !status->ended && !v->inspect.find.is_open,
                            .is_live = !status->ended && v->nav.is_following,
@@ -203,7 +207,6 @@ void view_build(view *v, const view_model *model, const view_status *status, uin
     draw_strip(v, model, width_px, height_px);
     panels_draw(&panels, v->font, &v->quads);
     if (!v->desc.is_still && !v->nav.has_help) {
-        paint p = {.f = v->font, .out = &v->quads, .scale = v->desc.scale, .width_px = (float)width_px, .height_px = (float)height_px};
         inspect_end(&v->inspect, &v->nav, &v->scene, &in, &p, frame_time_s);
     }
     fill_frame(v, out);

@@ -21,6 +21,7 @@
 #include "history/activity.h"
 #include "history/figures.h"
 #include "history/history.h"
+#include "history/notes.h"
 #include "sim/catalog.h"
 #include "sim/sim.h"
 
@@ -48,6 +49,7 @@ typedef struct view_model {
     uint64_t detail_begin_ns, detail_end_ns;
     const activity *activity; /* for the time strip; NULL: it has none to show */
     const sim *sim;  /* NULL: no open frames */
+    const notes *notes;     /* NULL: the program has marked nothing */
     const figures *figures; /* NULL: of a method only what is in sight is known */
     uint64_t now_ns; /* the picture's right end: CLOCK_MONOTONIC while a program runs, its last event's time afterwards */
 } view_model;
