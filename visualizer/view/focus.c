@@ -25,7 +25,8 @@ void focus_update(focus *f, const catalog *c)
     f->catalog = c;
     bool is_other_find = f->find->generation != f->seen_generation;
     if (is_other_find || f->thread_age++ >= THREADS_ANEW) {
-        memset(f->threads.items, 0, f->threads.count);
+        if (f->threads.count > 0)
+            memset(f->threads.items, 0, f->threads.count);
         f->thread_age = 0;
     }
     if (!is_other_find && is_one(f->hovered, f->seen_hovered) && is_one(f->selected, f->seen_selected))
