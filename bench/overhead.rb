@@ -109,8 +109,7 @@ class Overhead
   def run
     puts Lab.machine, ""
     prepare
-    results = @workloads.to_h { |workload| [workload, measure(workload)] }
-    results.each { |workload, figures| show(workload, *figures) }
+    results = @workloads.to_h { |workload| [workload, measure(workload).tap { |figures| show(workload, *figures) }] }
     @skipped.each { |variant, why| puts "#{VARIANTS.fetch(variant)}: left out, #{why}" }
     puts format("reading the clock: %.1f ns for the counter that rrtrace reads, %.1f ns for clock_gettime", *clock_ns), ""
     keys(*results["empty"]) if results["empty"]
@@ -155,7 +154,7 @@ class Overhead
   end
 
   def rounds_of(variants, workload)
-    rounds = @rounds || ((workload == "empty") ? 100 : 20)
+    rounds = @rounds || ((workload == "empty") ? 60 : 8)
     figures = variants.to_h { |variant| [variant, []] }
     rounds.times.each_slice(GENERATION) do |numbers|
       warn "#{workload}: rounds #{numbers.first + 1} to #{numbers.last + 1} of #{rounds}, #{variants.size} variants"
@@ -257,4 +256,5 @@ class Overhead
   end
 end
 
+$stdout.sync = true
 Overhead.new(ARGV).run
