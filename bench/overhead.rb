@@ -7,16 +7,17 @@
 # --try: another build of the extension as well, FOLDER/rrtrace/rrtrace.so, recording like ours.
 #
 # A program for each variant is started, and all stand still (SIGSTOP) but the one whose turn it is, for 10 ms and at least
-# one pass of the workload. So variants that are compared are measured within the same tenths of a second, which matters on machines
-# whose speed changes with what their neighbours do. Differences and ratios are taken within a round, then their median over
-# all rounds; every 20 rounds the programs are new ones, as a process's memory layout has its luck.
+# one pass of the workload. So variants that are compared are measured within the same tenths of a second, which matters on
+# machines whose speed changes with what their neighbours do. Differences and ratios are taken within a round, then their
+# median over all rounds; every 20 rounds the programs are new ones, as a process's memory layout has its luck.
 #
 # Own time is what the median pass of a turn took, without what it waited for a core (for other programs, and the visualizer
-# where it wants one more core); it does hold what the program waits for room in the ring. "clock" is all the time that went
-# by. Added is the difference to the untraced program's own time, for each call: a call and its return; "at best" is the
-# difference between the fastest tenth of either. Nothing is pinned to a core. The visualizer works beside the program, as that
-# is how it is used. At the end one long turn tells what a call costs that comes on and on, when the visualizer can't catch up
-# in between; and reading the clock is timed, which each event does once, as machines differ in it by a factor of ten.
+# where it wants one more core); it does hold what the program waits for room in the ring. Where two threads hand each other
+# the GVL it is the CPU time of both. "clock" is all the time that went by. Added is the difference to the untraced program's
+# own time, for each call: a call and its return; "at best" is the difference between the fastest tenth of either. Nothing is
+# pinned to a core. The visualizer works beside the program, as that is how it is used. At the end one long turn tells what a
+# call costs that comes on and on, when the visualizer can't catch up in between; and reading the clock is timed, which each
+# event does once, as machines differ in it by a factor of ten.
 require "json"
 require "optparse"
 require "tempfile"
@@ -109,8 +110,7 @@ class Overhead
   def run
     puts Lab.machine, ""
     prepare
-    results = @workloads.to_h { |workload| [workload, measure(workload)] }
-    results.each { |workload, figures| show(workload, *figures) }
+    results = @workloads.to_h { |workload| [workload, measure(workload).tap { |figures| show(workload, *figures) }] }
     @skipped.each { |variant, why| puts "#{VARIANTS.fetch(variant)}: left out, #{why}" }
     puts format("reading the clock: %.1f ns for the counter that rrtrace reads, %.1f ns for clock_gettime", *clock_ns), ""
     keys(*results["empty"]) if results["empty"]
@@ -155,7 +155,7 @@ class Overhead
   end
 
   def rounds_of(variants, workload)
-    rounds = @rounds || ((workload == "empty") ? 100 : 20)
+    rounds = @rounds || ((workload == "empty") ? 60 : 8)
     figures = variants.to_h { |variant| [variant, []] }
     rounds.times.each_slice(GENERATION) do |numbers|
       warn "#{workload}: rounds #{numbers.first + 1} to #{numbers.last + 1} of #{rounds}, #{variants.size} variants"
@@ -257,4 +257,5 @@ class Overhead
   end
 end
 
+$stdout.sync = true
 Overhead.new(ARGV).run

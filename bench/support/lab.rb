@@ -103,8 +103,9 @@ module Lab
     end
   end
 
-  # A stretch of this process's work: how long it took, on the clock and without the time in which its threads were ready but
-  # some other process had the core (schedstat's second figure), which is what remains of it on a machine with others at work.
+  # A stretch of this process's work: how long it took on the clock, and what of that was its own. A single thread's own time
+  # is the clock's less what the thread was ready but had no core (schedstat's second figure): with what it waited for others
+  # by sleeping. Where threads wait for one another those times overlap, so theirs is the CPU time of all.
   class Stretch
     attr_reader :wall_ns, :own_ns
 
@@ -119,25 +120,17 @@ module Lab
     end
 
     def finish
-      wall, queued = look.zip(@begin).map { |now, before| now - before }
-      @wall_ns = wall
-      @own_ns = wall - queued
+      @wall_ns, queued_ns, cpu_ns = look.zip(@begin).map { |now, before| now - before }
+      @own_ns = (Thread.list.size > 1) ? cpu_ns : @wall_ns - queued_ns
       self
     end
 
     private
 
     def look
-      [Process.clock_gettime(Process::CLOCK_MONOTONIC, :nanosecond), queued_ns]
-    end
-
-    def queued_ns
-      Thread.list.sum do |thread|
-        id = thread.native_thread_id
-        id ? File.read("/proc/self/task/#{id}/schedstat").split[1].to_i : 0
-      rescue SystemCallError
-        0
-      end
+      queued_ns = File.read("/proc/self/task/#{Thread.current.native_thread_id}/schedstat").split[1].to_i
+      [Process.clock_gettime(Process::CLOCK_MONOTONIC, :nanosecond), queued_ns,
+        Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID, :nanosecond)]
     end
   end
 end

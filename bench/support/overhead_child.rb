@@ -101,7 +101,7 @@ module Variant
       return -> { StackProf.stop }
     else abort "no such variant: #{name}"
     end
-    -> { Rrtrace.stop }
+    -> { Rrtrace.stop or abort "tracing ended before its time" }
   end
 
   def self.rrtrace(**options)
