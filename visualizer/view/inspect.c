@@ -183,10 +183,13 @@ bool inspect_input(inspect *i, const view_input_event *e, const nav *n, bool *ch
     *changes = false;
     switch (e->type) {
     case VIEW_INPUT_MOVE:
-        i->is_resting = false;
+        if (i->has_place && (e->x_px != i->x_px || e->y_px != i->y_px)) {
+            i->is_resting = false;
+            i->is_inside = true;
+        }
+        i->has_place = true;
         i->x_px = e->x_px;
         i->y_px = e->y_px;
-        i->is_inside = true;
         *changes = true;
         return i->is_pressed && i->pressed_place > 0;
     case VIEW_INPUT_LEAVE:

@@ -53,6 +53,7 @@ typedef struct inspect {
     /* The pointer. */
     float x_px, y_px, press_x_px, press_y_px;
     bool is_inside, is_pressed, has_tip;
+    bool has_place;       /* it has been somewhere: the window system tells where it is without it having moved */
     bool is_resting;      /* keys were used since it moved: the tip would only be in the way */
     details_tip tip;
     /* Wanted in the next frame. */

@@ -11,7 +11,9 @@
 #define TEXT_PX 14.0f
 #define SMALL_PX 12.0f
 #define EDGE_PX 14.0f /* from the window's border */
-#define PLACED_MAX 96
+#define PLACED_MAX 160
+#define PILL_HEIGHT 1.5f /* of its text's size */
+#define NAME_MIN_PX 9.0f /* of a lane's name */
 
 typedef struct rect { float x0, y0, x1, y1; } rect;
 
@@ -53,7 +55,7 @@ static bool claim(painter *p, rect r)
 /* Text on a dark ground with its middle at y; false: no room. */
 static bool pill(painter *p, float x, float y, const char *s, float size, uint32_t color, float alpha)
 {
-    float width = width_of(p, s, size), half = 0.75f * size * p->scale, pad = 6 * p->scale;
+    float width = width_of(p, s, size), half = 0.5f * PILL_HEIGHT * size * p->scale, pad = 6 * p->scale;
     rect r = {x - pad, y - half, x + width + pad, y + half};
     if (width == 0 || !claim(p, r))
         return false;
@@ -123,6 +125,16 @@ static bool lane_anchor(const painter *p, const layout_lane *lane, float px[2])
     return camera_project(in->camera, world, px);
 }
 
+/* Lanes close to each other have smaller names, so that fewer of them are left out. */
+static float lane_name_size(const painter *p, size_t index, const float px[2])
+{
+    const layout *l = p->in->scene->layout;
+    float other[2], pitch_px = INFINITY;
+    if ((index + 1 < l->lanes.count && lane_anchor(p, &l->lanes.items[index + 1], other)) || (index > 0 && lane_anchor(p, &l->lanes.items[index - 1], other)))
+        pitch_px = fabsf(other[1] - px[1]) / p->scale;
+    return fminf(fmaxf(pitch_px / PILL_HEIGHT - 0.1f, NAME_MIN_PX), TEXT_PX);
+}
+
 static void draw_lane_names(painter *p)
 {
     const layout *l = p->in->scene->layout;
@@ -147,8 +159,8 @@ static void draw_lane_names(painter *p)
             }
             if (px[1] < top || px[1] > bottom)
                 continue;
-            float x = fmaxf(px[0] - 10 * p->scale - width_of(p, name, TEXT_PX), least);
-            pill(p, x, px[1], name, is_title ? SMALL_PX : TEXT_PX, is_title ? PALETTE_TEXT_DIM : PALETTE_TEXT, lane->weight);
+            float size = is_title ? SMALL_PX : lane_name_size(p, i, px), x = fmaxf(px[0] - 10 * p->scale - width_of(p, name, size), least);
+            pill(p, x, px[1], name, size, is_title ? PALETTE_TEXT_DIM : PALETTE_TEXT, lane->weight);
         }
     }
 }

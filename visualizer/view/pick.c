@@ -2,20 +2,20 @@
 
 #include <math.h>
 
-/* Where the ray enters the box, along its direction; false: it misses. */
-static bool enter(const gpu_box *box, const float origin[3], const float inverse[3], float *at)
+#define PARALLEL 1e-12f /* less along an axis is none: dividing by it would give no number where the ray lies in a face */
+
+/* Where the ray enters the box, along its direction; false: it misses, or is behind the nearest so far. */
+static inline bool enter(const gpu_box *box, const float origin[3], const float inverse[3], float nearest, float *at)
 {
-    float near_t = -INFINITY, far_t = INFINITY;
+    float from = 0, to = nearest;
     for (int i = 0; i < 3; i++) {
         float a = (box->low[i] - origin[i]) * inverse[i], b = (box->high[i] - origin[i]) * inverse[i];
-        /* Parallel to the faces and between them gives 0 * infinity: no bound. */
-        if (a == a)
-            near_t = fmaxf(near_t, fminf(a, b == b ? b : a));
-        if (b == b)
-            far_t = fminf(far_t, fmaxf(a == a ? a : b, b));
+        float low = a < b ? a : b, high = a < b ? b : a;
+        from = low > from ? low : from;
+        to = high < to ? high : to;
     }
-    *at = near_t;
-    return near_t <= far_t && far_t >= 0;
+    *at = from;
+    return from < to;
 }
 
 uint32_t pick_box(const scene *s, const camera *c, float x_px, float y_px, float *x_world)
@@ -25,10 +25,10 @@ uint32_t pick_box(const scene *s, const camera *c, float x_px, float y_px, float
     uint32_t found = PICK_NONE;
     camera_ray(c, floorf(x_px) + 0.5f, floorf(y_px) + 0.5f, origin, direction);
     for (int i = 0; i < 3; i++)
-        inverse[i] = 1 / direction[i];
+        inverse[i] = 1 / (fabsf(direction[i]) > PARALLEL ? direction[i] : PARALLEL);
     for (size_t i = 0; i < s->boxes.count; i++) {
         float at;
-        if (enter(&s->boxes.items[i], origin, inverse, &at) && at < nearest) {
+        if (enter(&s->boxes.items[i], origin, inverse, nearest, &at)) {
             nearest = at;
             found = (uint32_t)i;
         }
