@@ -92,21 +92,30 @@ bool view_input(view *v, const view_input_event *input)
     return moves;
 }
 
-/* The session begins with its first process. */
+/* The session begins with its first process, whose first events may be older than the moment when it was let in. */
 static void find_base(view *v, const view_model *model)
 {
     uint32_t count = catalog_process_count(model->catalog);
-    if (v->has_base || count == 0) {
-        if (!v->has_base)
-            v->base_ns = model->now_ns;
+    uint64_t first_ns = v->has_base ? v->base_ns : UINT64_MAX;
+    if (count == 0) {
+        v->base_ns = model->now_ns;
         return;
     }
-    v->base_ns = UINT64_MAX;
     for (uint32_t id = 0; id < count; id++) {
-        uint64_t begin_ns = catalog_process_at(model->catalog, id)->begin_ns;
-        v->base_ns = begin_ns < v->base_ns ? begin_ns : v->base_ns;
+        const catalog_process *p = catalog_process_at(model->catalog, id);
+        first_ns = p->begin_ns < first_ns ? p->begin_ns : first_ns;
+        if (p->first_thread == CATALOG_NONE)
+            continue;
+        uint64_t thread_ns = catalog_thread_at(model->catalog, p->first_thread)->begin_ns; /* a process's clock is found out by and by */
+        first_ns = thread_ns < first_ns ? thread_ns : first_ns;
     }
+    bool had_base = v->has_base;
+    if (had_base && first_ns < v->base_ns)
+        nav_shift(&v->nav, (double)(v->base_ns - first_ns));
+    v->base_ns = first_ns;
     v->has_base = true;
+    if (had_base)
+        return;
     if (v->desc.end_ns > v->desc.begin_ns)
         nav_show(&v->nav, (double)(int64_t)(v->desc.begin_ns - v->base_ns), (double)(int64_t)(v->desc.end_ns - v->base_ns), true);
 }
