@@ -37,6 +37,8 @@ static size_t same_row(const history *full, const history *back, uint32_t track,
         CHECK_EQ(got[i].span_count, want[i].span_count);
         if (!is_cut)
             CHECK_EQ(got[i].end_ns, want[i].end_ns);
+        if (want[i].span_count == 1 && !(want[i].flags & HISTORY_UNWOUND))
+            CHECK(!(got[i].flags & HISTORY_UNWOUND)); /* nor is what was cut off */
     }
     return want_count;
 }

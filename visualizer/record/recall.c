@@ -41,6 +41,7 @@ typedef struct reading {
     catalog *catalog; /* of the replay: the same numbers, other tracks */
     sim *sim;
     tracks tracks;
+    bool cuts; /* what comes now only ends because the reading does */
     int error;
 } reading;
 
@@ -54,6 +55,12 @@ static void take_spans(void *context, uint32_t track, const sim_span *spans, siz
         g->error = -ENOMEM;
     if (id == SIM_TRACK_NONE)
         return;
+    sim_span cut;
+    if (g->cuts && count == 1) { /* they come one by one: shown as calls that go on, not as unwound */
+        cut = spans[0];
+        cut.closed = SIM_CLOSED_RETURN;
+        spans = &cut;
+    }
     size_t first = 0; /* what ended before the stretch is left out */
     for (size_t i = 0; i < count; i++) {
         if (spans[i].end_ns >= g->begin_ns && spans[i].begin_ns < g->end_ns)
@@ -140,7 +147,9 @@ static int replay(reading *g, const record_stream *st, const stretch *s)
         if (c.stream == st->stream && c.kind == RECORD_EVENTS)
             error = replay_chunk(g, number, i);
     }
+    g->cuts = record_chunk_at(g->r->reader, s->last).end_ns < st->end_ns;
     int closed = sim_stream_close(g->sim, number);
+    g->cuts = false;
     return error ? error : closed;
 }
 
