@@ -203,3 +203,35 @@ TEST(a_session_on_a_file_can_end_at_any_moment)
     recorded_free(&r);
     temp_remove();
 }
+
+TEST(without_an_overview_the_calls_are_there_that_a_last_state_has_open)
+{
+    uint64_t random = test_seed(8) * 7;
+    recorded r;
+    const char *path = temp_file("plain.rrt");
+    size_t seen = 0;
+    recorded_make(&r, path, &random, 0);
+    session *s = open_file(path, (size_t)256 << 20);
+    for (int i = 0; i < 60000 && !session_status_of(s).is_outlined; i++)
+        usleep(1000);
+    session_lock(s);
+    session_model m = session_model_of(s);
+    for (uint32_t i = 0; i < catalog_fiber_count(r.catalog); i++) {
+        const catalog_fiber *f = catalog_fiber_at(r.catalog, i);
+        uint32_t id = catalog_find_fiber(m.catalog, catalog_thread_at(r.catalog, f->thread)->process, f->number);
+        uint32_t track = catalog_fiber_at(m.catalog, id)->track;
+        for (uint32_t depth = 0; depth < history_rows(m.history, track); depth++) {
+            size_t nodes = history_query(m.history, track, depth, 0, UINT64_MAX, 1, got, NODES), same = 0;
+            size_t spans = history_query(r.history, f->track, depth, 0, UINT64_MAX, 1, want, NODES);
+            for (size_t k = 0; k < spans && nodes > 0; k++)
+                same += want[k].begin_ns == got[0].begin_ns && want[k].end_ns == got[0].end_ns && want[k].value == got[0].value;
+            CHECK(nodes <= 1 && same == nodes);
+            seen += nodes;
+        }
+    }
+    CHECK(seen > 0);
+    session_unlock(s);
+    session_stop(s);
+    recorded_free(&r);
+    temp_remove();
+}

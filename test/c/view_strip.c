@@ -214,3 +214,14 @@ TEST(pauses_of_the_gc_and_the_frame_are_drawn)
     CHECK(is_seen); /* a microsecond of ten seconds */
     stage_close(&t);
 }
+
+TEST(a_frame_that_reaches_over_the_end_is_taken_by_the_edge_that_is_seen)
+{
+    stage t;
+    stage_open(&t, 100);
+    stage_draw(&t, -2e9, 103e9);
+    press(&t, x_of(&t, 100e9));
+    answer a = move(&t, x_of(&t, 50e9));
+    CHECK(a.moves && near(a.range.begin_ns, 0, 1) && near(a.range.end_ns, 50e9, 100e6));
+    stage_close(&t);
+}

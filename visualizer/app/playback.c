@@ -19,6 +19,7 @@
 #define PLAYBACK_NICE 10 /* behind the window's thread */
 #define BLOCK_SLOTS 16384u
 #define BLOCKS_MAX 128u  /* of a chunk: more are run in turns */
+#define COUNTED_EVENTS 256u
 #define LATE_NS UINT64_C(2000000000) /* a quiet stream's chunk may stand so far behind a busy one's in the file */
 #define GO_ON_LOOK_US 5000u
 #define GO_ON_TRIES 600 /* three seconds */
@@ -60,6 +61,7 @@ struct playback {
     catalog *catalog;       /* of the replay */
     tracks tracks;
     sim *sim;
+    activity *fine;         /* what the index has said of whole chunks, by and by of a few events */
 };
 
 static void lock(playback *p) { p->desc.lock(p->desc.context); }
@@ -294,6 +296,21 @@ static int begin_replay(playback *p)
     return error;
 }
 
+/* A few events at a time, so that short pauses are seen. */
+static void count_events(playback *p, uint32_t place, const ev *events, uint32_t count)
+{
+    uint32_t stream = p->streams.items[place].sim;
+    for (uint32_t i = 0; i < count && p->fine;) {
+        uint32_t begin = i, last = i, counted = 0;
+        for (; i < count && counted < COUNTED_EVENTS; counted++) {
+            last = i;
+            i += ev_kind_of(events[i]) == EV_DEFINE ? 1 + ev_define_slots(events[i].place) : 1;
+        }
+        activity_add(p->fine, place, sim_stream_time_ns(p->sim, stream, ev_ticks_of(events[begin])),
+                     sim_stream_time_ns(p->sim, stream, ev_ticks_of(events[last])), counted);
+    }
+}
+
 static int replay_chunk(playback *p, uint32_t i)
 {
     record_chunk c = record_chunk_at(p->desc.reader, i);
@@ -311,6 +328,8 @@ static int replay_chunk(playback *p, uint32_t i)
     int error = read_chunk(p, i, &count);
     if (!error)
         error = run_events(p->sim, st->sim, p->events.items, count);
+    if (!error)
+        count_events(p, place, p->events.items, count);
     uint64_t done_ns = c.begin_ns > LATE_NS ? c.begin_ns - LATE_NS : 0;
     if (done_ns > atomic_load_explicit(&p->done_ns, memory_order_relaxed))
         atomic_store_explicit(&p->done_ns, done_ns, memory_order_relaxed);
@@ -320,6 +339,11 @@ static int replay_chunk(playback *p, uint32_t i)
 static int replay(playback *p)
 {
     int error = begin_replay(p);
+    uint64_t begin_ns = record_info_of(p->desc.reader).begin_ns;
+    if (!p->desc.activity || activity_new(&p->fine) != 0 || activity_add(p->fine, 0, begin_ns, begin_ns, 0) != 0) {
+        activity_delete(p->fine);
+        p->fine = NULL; /* whole chunks do as well */
+    }
     for (uint32_t i = 0; i < p->chunk_count && !error && !must_stop(p); i++) {
         error = replay_chunk(p, i);
         atomic_store_explicit(&p->chunks_done, i, memory_order_relaxed);
@@ -334,6 +358,8 @@ static void end_replay(playback *p)
 {
     lock(p);
     history_set_outline(p->desc.history, NULL);
+    if (p->fine)
+        activity_swap(p->desc.activity, p->fine);
     unlock(p);
     outline_delete(p->outline);
     p->outline = NULL;
@@ -400,6 +426,7 @@ void playback_delete(playback *p)
     outline_delete(p->outline);
     sim_delete(p->sim);
     catalog_delete(p->catalog);
+    activity_delete(p->fine);
     workers_delete(p->workers);
     tracks_free(&p->tracks);
     vec_free(&p->old_spans);

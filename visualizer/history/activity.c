@@ -83,6 +83,13 @@ int activity_add(activity *a, uint32_t group, uint64_t begin_ns, uint64_t end_ns
     return 0;
 }
 
+void activity_swap(activity *a, activity *b)
+{
+    activity other = *a;
+    *a = *b;
+    *b = other;
+}
+
 uint32_t activity_group_count(const activity *a) { return a->group_count; }
 
 void activity_columns(const activity *a, uint32_t group, uint64_t begin_ns, uint64_t end_ns, double *out, uint32_t column_count)

@@ -32,6 +32,9 @@ void activity_delete(activity *a); /* NULL is fine */
  * begins with the first call: what is said to be earlier is counted at its begin. 0 or -ENOMEM. */
 int activity_add(activity *a, uint32_t group, uint64_t begin_ns, uint64_t end_ns, uint64_t count);
 
+/* They change places. */
+void activity_swap(activity *a, activity *b);
+
 uint32_t activity_group_count(const activity *a);
 /* Events of a group in each of column_count equal parts of [begin_ns, end_ns): written to out[column_count]. */
 void activity_columns(const activity *a, uint32_t group, uint64_t begin_ns, uint64_t end_ns, double *out, uint32_t column_count);

@@ -48,6 +48,13 @@ static void follow(nav *n)
     n->goal.center_ns = live_center(n->now_ns, n->goal.window_ns);
 }
 
+/* … as asked for: keys that were tapped before are done with, or they would move away from there again. */
+static void return_to_now(nav *n)
+{
+    memset(n->is_tapped, 0, sizeof n->is_tapped);
+    follow(n);
+}
+
 static void fit_all(nav *n)
 {
     n->goal.window_ns = fmax(n->now_ns * (1 + 2 * NOW_MARGIN), 1e4);
@@ -66,6 +73,13 @@ void nav_show(nav *n, double begin_ns, double end_ns, bool is_at_once)
     }
     n->is_following = false;
     n->has_chosen = true;
+}
+
+void nav_shift(nav *n, double by_ns)
+{
+    n->pose.center_ns += by_ns;
+    n->goal.center_ns += by_ns;
+    n->now_ns += by_ns;
 }
 
 static void set_mode(nav *n, view_camera mode)
@@ -126,14 +140,14 @@ static bool press(nav *n, view_key key)
     switch (key) {
     case VIEW_KEY_SPACE:
         if (!n->is_following)
-            follow(n);
+            return_to_now(n);
         else if (n->has_ended)
             return false; /* nothing moves that could be stopped */
         else
             n->is_following = false;
         return true;
     case VIEW_KEY_L:
-    case VIEW_KEY_END: follow(n); return true;
+    case VIEW_KEY_END: return_to_now(n); return true;
     case VIEW_KEY_HOME:
     case VIEW_KEY_0: reset(n); return true;
     case VIEW_KEY_1: set_mode(n, VIEW_CAMERA_SCENE); return true;

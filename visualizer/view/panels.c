@@ -393,7 +393,8 @@ static void draw_help(painter *p)
 
 static void draw_empty(painter *p)
 {
-    const char *what = p->in->status->ended ? "no calls were recorded" : "waiting for the first call \xE2\x80\xA6";
+    bool is_elsewhere = catalog_thread_count(p->in->scene->model->catalog) > 0;
+    const char *what = is_elsewhere ? "no thread ran at this time" : p->in->status->ended ? "no calls were recorded" : "waiting for the first call \xE2\x80\xA6";
     text(p, 0.5f * (p->width_px - width_of(p, what, 18)), 0.5f * p->height_px, what, 18, PALETTE_TEXT_DIM);
 }
 

@@ -74,8 +74,8 @@ static void grab(strip *s, float x_px, bool *moves, strip_input_range *range)
     double half_ns = 0.5 * (s->frame_end_ns - s->frame_begin_ns);
     s->grab = grab_at(s, x_px);
     switch (s->grab) {
-    case STRIP_GRAB_BEGIN: s->grip_ns = at_ns - s->frame_begin_ns; break;
-    case STRIP_GRAB_END: s->grip_ns = at_ns - s->frame_end_ns; break;
+    case STRIP_GRAB_BEGIN: s->grip_ns = at_ns - fmax(s->frame_begin_ns, 0); break; /* as it is seen */
+    case STRIP_GRAB_END: s->grip_ns = at_ns - fmin(s->frame_end_ns, length_ns(s)); break;
     case STRIP_GRAB_FRAME: s->grip_ns = at_ns - middle_ns; break;
     case STRIP_GRAB_NONE: /* there, and from there on by the middle */
         s->grab = STRIP_GRAB_FRAME;
@@ -90,11 +90,12 @@ static void drag(strip *s, float x_px, strip_input_range *range)
 {
     double to_ns = fmin(fmax(ns_of(s, x_px) - s->grip_ns, 0), length_ns(s));
     double half_ns = 0.5 * (s->frame_end_ns - s->frame_begin_ns);
-    *range = (strip_input_range){s->frame_begin_ns, s->frame_end_ns};
+    /* The other edge stays where it is seen: a frame may reach over the session's ends. */
+    *range = (strip_input_range){fmax(s->frame_begin_ns, 0), fmin(s->frame_end_ns, length_ns(s))};
     if (s->grab == STRIP_GRAB_BEGIN)
-        range->begin_ns = fmin(to_ns, s->frame_end_ns - CAMERA_WINDOW_MIN_NS);
+        range->begin_ns = fmin(to_ns, range->end_ns - CAMERA_WINDOW_MIN_NS);
     else if (s->grab == STRIP_GRAB_END)
-        range->end_ns = fmax(to_ns, s->frame_begin_ns + CAMERA_WINDOW_MIN_NS);
+        range->end_ns = fmax(to_ns, range->begin_ns + CAMERA_WINDOW_MIN_NS);
     else
         *range = (strip_input_range){to_ns - half_ns, to_ns + half_ns};
     s->frame_begin_ns = range->begin_ns; /* several moves may come between two frames */

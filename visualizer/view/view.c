@@ -102,21 +102,30 @@ bool view_input(view *v, const view_input_event *input)
 bool view_take_request(view *v, view_request *out) { return inspect_take_request(&v->inspect, out); }
 void view_say(view *v, const char *line) { inspect_say(&v->inspect, line); }
 
-/* The session begins with its first process. Before its first event, when that began is only what the clock said when it was let in. */
+/* The session begins with its first process, whose first events may be older than the moment when it was let in. */
 static void find_base(view *v, const view_model *model)
 {
-    if (v->has_base)
+    uint32_t count = catalog_process_count(model->catalog);
+    uint64_t first_ns = v->has_base ? v->base_ns : UINT64_MAX;
+    if (count == 0) {
+        v->base_ns = model->now_ns;
         return;
-    uint64_t base_ns = UINT64_MAX;
-    for (uint32_t id = 0; id < catalog_process_count(model->catalog); id++) {
-        const catalog_process *process = catalog_process_at(model->catalog, id);
-        if (process->event_count > 0 && process->begin_ns < base_ns)
-            base_ns = process->begin_ns;
     }
-    v->base_ns = base_ns < UINT64_MAX ? base_ns : model->now_ns;
-    if (base_ns == UINT64_MAX)
-        return;
+    for (uint32_t id = 0; id < count; id++) {
+        const catalog_process *p = catalog_process_at(model->catalog, id);
+        first_ns = p->begin_ns < first_ns ? p->begin_ns : first_ns;
+        if (p->first_thread == CATALOG_NONE)
+            continue;
+        uint64_t thread_ns = catalog_thread_at(model->catalog, p->first_thread)->begin_ns; /* a process's clock is found out by and by */
+        first_ns = thread_ns < first_ns ? thread_ns : first_ns;
+    }
+    bool had_base = v->has_base;
+    if (had_base && first_ns < v->base_ns)
+        nav_shift(&v->nav, (double)(v->base_ns - first_ns));
+    v->base_ns = first_ns;
     v->has_base = true;
+    if (had_base)
+        return;
     if (v->desc.end_ns > v->desc.begin_ns)
         nav_show(&v->nav, (double)(int64_t)(v->desc.begin_ns - v->base_ns), (double)(int64_t)(v->desc.end_ns - v->base_ns), true);
 }
