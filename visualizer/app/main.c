@@ -131,9 +131,11 @@ static int tell_recording(const session_status *status)
     }
     if (status->problem)
         fprintf(stderr, "rrtrace: %s\n", status->problem);
+    if (status->recording_failed)
+        return 1;
     fprintf(stderr, "rrtrace: written to %s (%.*f MiB); rrtrace report shows it\n", status->recording, mebibytes < 10 ? 2 : 0,
             mebibytes);
-    return status->problem != NULL;
+    return 0;
 }
 
 /* No window: wait for the end. A picture is taken whenever the last program that runs has ended. Where the recording lies is

@@ -565,6 +565,7 @@ session_status session_status_of(session *s)
         .is_over = intake_is_over(s->intake) && ended == in.stream_count,
         .watched_left = watched_left,
         .problem = unwritten ? unwritten : problem,
+        .recording_failed = unwritten != NULL,
         .recording = s->recording,
         .recorded_bytes = s->writer ? record_writer_stats_of(s->writer).file_bytes : 0,
         .read_share = 1,

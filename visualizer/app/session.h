@@ -60,6 +60,7 @@ typedef struct session_status {
     const char *problem; /* one line, or NULL: the recording's, else the last damaged stream's. Valid until session_stop */
     const char *recording; /* the file's path, NULL: none. As given to session_record */
     uint64_t recorded_bytes;
+    bool recording_failed; /* it ended before the session: problem says why */
     const char *file;    /* the recording that is shown, NULL: programs are */
     double read_share;   /* of that file: what is in the history, 1: all. Programs: 1 */
     bool is_outlined;    /* of that file: names and outline are there. Programs: true */

@@ -30,7 +30,8 @@ int writer_fail(record_writer *w, int error, const char *why, ...)
     char text[256];
     vsnprintf(text, sizeof text, why, arguments);
     va_end(arguments);
-    snprintf(w->problem, sizeof w->problem, "%s: %s; recording has ended, what came before is kept", w->path, text);
+    snprintf(w->problem, sizeof w->problem, "%s: %s; recording has ended%s", w->path, text,
+             error == -ENOENT ? "" : ", what came before is kept");
     pthread_cond_broadcast(&w->room); /* nobody waits for a disk that takes nothing */
     return error;
 }

@@ -10,7 +10,14 @@
 static int append(record_writer *w, const void *bytes, size_t count)
 {
     struct stat st;
-    if (fstat(w->fd, &st) == 0 && st.st_nlink == 0) {
+    bool is_known = fstat(w->fd, &st) == 0 && S_ISREG(st.st_mode);
+    if (is_known && st.st_nlink > 0 && (uint64_t)st.st_size != w->offset) {
+        pthread_mutex_lock(&w->mutex);
+        writer_fail(w, -EIO, "another program has changed the file's length");
+        pthread_mutex_unlock(&w->mutex);
+        return -EIO;
+    }
+    if (is_known && st.st_nlink == 0) {
         pthread_mutex_lock(&w->mutex);
         writer_fail(w, -ENOENT, "the file was removed");
         pthread_mutex_unlock(&w->mutex);

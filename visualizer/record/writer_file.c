@@ -56,6 +56,10 @@ static int open_path(const char *path, unsigned busy_tries, char *error, size_t 
     }
     struct stat st;
     int code = 0;
+    if (fstat(fd, &st) == 0 && S_ISFIFO(st.st_mode)) {
+        close(fd); /* nobody may ever read it, and then the program's end would wait for that */
+        return writer_say(error, error_bytes, -ESPIPE, path, "is a pipe; give a file");
+    }
     if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))
         return fd;
     bool is_busy;
