@@ -19,25 +19,21 @@ void focus_free(focus *f)
 
 static bool is_one(focus_method a, focus_method b) { return a.process == b.process && a.number == b.number; }
 
-static void forget(focus_bytes *bytes)
-{
-    if (bytes->count > 0)
-        memset(bytes->items, 0, bytes->count);
-}
-
 void focus_update(focus *f, const catalog *c)
 {
     enum { THREADS_ANEW = 32 }; /* frames: threads may be named late */
     f->catalog = c;
     bool is_other_find = f->find->generation != f->seen_generation;
     if (is_other_find || f->thread_age++ >= THREADS_ANEW) {
-        forget(&f->threads);
+        if (f->threads.count > 0)
+            memset(f->threads.items, 0, f->threads.count);
         f->thread_age = 0;
     }
     if (!is_other_find && is_one(f->hovered, f->seen_hovered) && is_one(f->selected, f->seen_selected))
         return;
     for (size_t i = 0; i < f->methods.count; i++)
-        forget(&f->methods.items[i]);
+        if (f->methods.items[i].count > 0)
+            memset(f->methods.items[i].items, 0, f->methods.items[i].count);
     f->seen_generation = f->find->generation;
     f->seen_hovered = f->hovered;
     f->seen_selected = f->selected;
