@@ -230,6 +230,7 @@ TEST(the_panel_knows_who_called_the_method_and_whom_it_called)
     CHECK_EQ(d.callees[0].calls, 1);
     details_update(&d, (focus_method){0, nap}, &st.scene, &st.in, 0);
     CHECK_EQ(d.open_count, 1);
+    CHECK_EQ(d.open_ns, 10000000);
     CHECK_EQ(d.callers[0].method.number, hold); /* open itself */
     stage_delete(&st);
 }

@@ -85,7 +85,8 @@ class E2ETouchTest < Minitest::Test
   def test_a_click_on_a_box_selects_it_and_escape_lets_go_without_closing
     open_ended
     before = @screen.picture
-    row, box = (0...before.height).filter_map { |y| [y, before.runs(y, min_px: 150).select { |_, _, c| c.max - c.min > 40 }.last] if y.between?(100, 600) }.find { _2 }
+    boxes = (100...600).lazy.map { |y| [y, before.runs(y, min_px: 150).reverse.find { |_, _, color| color.max - color.min > 40 }] }
+    row, box = boxes.find { |_, found| found }
     x = (box[0] + box[1]) / 2
     system({"DISPLAY" => @screen.display}, "xdotool", "mousemove", "--window", @screen.find_window, x.to_s, (row + 3).to_s)
     sleep 0.5

@@ -181,7 +181,7 @@ static void look_in_sight(details *d, const scene *s, const scene_input *in)
 {
     calls_query q = {.model = in->model, .history = in->history};
     d->caller_count = d->callee_count = d->call_count = 0;
-    d->sight_calls = d->sight_ns = d->open_count = 0;
+    d->sight_calls = d->sight_ns = d->open_count = d->open_ns = d->open_longest_ns = 0;
     for (size_t i = 0; i < s->refs.count; i++) {
         const view_box_ref *r = &s->refs.items[i];
         bool is_open = r->kind == VIEW_BOX_OPEN;
@@ -190,6 +190,11 @@ static void look_in_sight(details *d, const scene *s, const scene_input *in)
         d->sight_calls += r->span_count;
         d->sight_ns += r->busy_ns;
         d->open_count += is_open;
+        if (is_open) {
+            uint64_t so_far_ns = in->model->now_ns > r->begin_ns ? in->model->now_ns - r->begin_ns : 0;
+            d->open_ns += so_far_ns;
+            d->open_longest_ns = so_far_ns > d->open_longest_ns ? so_far_ns : d->open_longest_ns;
+        }
         if (r->span_count == 1 && d->call_count < DETAILS_CALLS) {
             d->call_count++;
             look_at_call(d, &q, r);

@@ -101,15 +101,18 @@ static void draw_figures(column *c)
         figure_row(c, "calls in sight", a, "their time", b);
         return;
     }
-    label_count((double)d->all.calls, a);
+    /* What is open counts as far as it has come; its own time is known when it has ended. */
+    uint64_t calls = d->all.calls + d->open_count, sum_ns = d->all.sum_ns + d->open_ns;
+    uint64_t longest_ns = d->all.longest_ns > d->open_longest_ns ? d->all.longest_ns : d->open_longest_ns;
+    label_count((double)calls, a);
     label_count(d->calls_per_s, b);
     snprintf(rate, sizeof rate, "%s/s", b);
     figure_row(c, "calls", a, "at present", rate);
-    label_duration((double)d->all.sum_ns, a);
+    label_duration((double)sum_ns, a);
     label_duration((double)d->all.self_ns, b);
-    figure_row(c, "total", a, "self", b);
-    label_duration(d->all.calls ? (double)d->all.sum_ns / (double)d->all.calls : 0, a);
-    label_duration((double)d->all.longest_ns, b);
+    figure_row(c, "total", a, "self", d->all.calls || d->all.self_ns || !d->open_count ? b : "\xE2\x80\x93");
+    label_duration(calls ? (double)sum_ns / (double)calls : 0, a);
+    label_duration((double)longest_ns, b);
     figure_row(c, "mean", a, "longest", b);
     label_count((double)d->sight_calls, a);
     label_count((double)d->open_count, b);

@@ -234,7 +234,8 @@ static void draw_title(painter *p)
     char count[16];
     label_count((double)p->in->status->event_count, count);
     snprintf(title, sizeof title, "%zu %s  \xC2\xB7  %s events", l->lanes.count, l->lanes.count == 1 ? "thread" : "threads", count);
-    text(p, x, y, title, SMALL_PX, PALETTE_TEXT_DIM);
+    if (x + width_of(p, title, SMALL_PX) < 0.55f * p->width_px) /* the corner line comes from the right */
+        text(p, x, y, title, SMALL_PX, PALETTE_TEXT_DIM);
 }
 
 static void draw_corner(painter *p)

@@ -487,7 +487,7 @@ static void add_span(scene *s, const scene_input *in, const layout_lane *lane, c
     const layout *l = in->layout;
     float row_height = layout_row_height(l, lane), height = fmaxf(row_height, l->row_height * 0.8f), depth = lane->z_end - lane->z_begin;
     float y0 = lane->y_floor + layout_top(l, lane) + (0.25f + (float)level * 1.1f) * height, x[2];
-    row r = {.lane = lane, .z = {lane->z_begin + 0.08f * depth, lane->z_begin + 0.62f * depth}, .y = {y0, y0 + 0.9f * height}};
+    row r = {.lane = lane, .z = {lane->z_begin + mixf(0.08f, 0.01f, l->threads_share) * depth, lane->z_begin + mixf(0.62f, 0.09f, l->threads_share) * depth}, .y = {y0, y0 + 0.9f * height}};
     uint64_t end_ns = span->end_ns < in->model->now_ns ? span->end_ns : in->model->now_ns;
     if (!aim_row(s, in, &r, r.y[0], r.y[1]) || !visible_part(in, &r, span->begin_ns, end_ns, &x[0], &x[1]))
         return;
