@@ -6,6 +6,7 @@
  */
 #include "base/mem.h"
 #include "base/workers.h"
+#include "history/figures.h"
 #include "history/history.h"
 #include "sim/block.h"
 #include "sim/sim.h"
@@ -84,6 +85,7 @@ static double wall_s(void) { return (double)clock_ns(CLOCK_MONOTONIC) * 1e-9; }
 typedef struct sink_state {
     uint64_t spans;
     history *history;
+    figures *figures;
 } sink_state;
 
 static void sink(void *context, uint32_t track, const sim_span *spans, size_t count)
@@ -92,6 +94,8 @@ static void sink(void *context, uint32_t track, const sim_span *spans, size_t co
     s->spans += count;
     if (s->history)
         history_append(s->history, track, spans, count);
+    if (s->figures)
+        figures_take(s->figures, track, spans, count);
 }
 
 static double median(double *values, int count)
@@ -115,12 +119,12 @@ static double time_copy(const ev *events, ev *to)
     return t;
 }
 
-static double time_scan(const ev *events, uint64_t returns, workers *w, bool store)
+static double time_scan(const ev *events, uint64_t returns, workers *w, bool store, bool counts)
 {
     catalog *c;
     sim *s;
     sink_state result = {0};
-    if (catalog_new(&c) != 0 || (store && history_new(&result.history, (size_t)3 << 30) != 0) ||
+    if (catalog_new(&c) != 0 || (counts && figures_new(&result.figures, c) != 0) || (store && history_new(&result.history, (size_t)3 << 30) != 0) ||
         sim_new(&s, &(sim_desc){.workers = w, .catalog = c, .sink = sink, .context = &result}) != 0)
         exit(1);
     uint32_t process = catalog_process_add(c, 1, 1), stream = sim_stream_open(s, process, CLOCK_SOURCE_MONOTONIC);
@@ -143,6 +147,7 @@ static double time_scan(const ev *events, uint64_t returns, workers *w, bool sto
         fprintf(stderr, "engine: %llu spans, wanted %llu\n", (unsigned long long)result.spans, (unsigned long long)returns), exit(1);
     sim_delete(s);
     history_delete(result.history);
+    figures_delete(result.figures);
     catalog_delete(c);
     return t;
 }
@@ -171,7 +176,7 @@ typedef struct row {
     ev *events;
     uint64_t returns;
     /* Seconds a round, for EVENT_COUNT events each. */
-    double copy[ROUNDS], scan[ROUNDS], store[ROUNDS], two[ROUNDS], summarise[ROUNDS], emit[ROUNDS];
+    double copy[ROUNDS], scan[ROUNDS], store[ROUNDS], counted[ROUNDS], two[ROUNDS], summarise[ROUNDS], emit[ROUNDS];
 } row;
 
 enum { WALK, DEEP, THREADS, FIBERS, ROWS };
@@ -185,9 +190,10 @@ static row rows[ROWS] = {
 static void measure(row *r, int round, ev *copy, workers *two)
 {
     r->copy[round] = time_copy(r->events, copy);
-    r->scan[round] = time_scan(r->events, r->returns, NULL, false);
-    r->store[round] = time_scan(r->events, r->returns, NULL, true);
-    r->two[round] = time_scan(r->events, r->returns, two, false);
+    r->scan[round] = time_scan(r->events, r->returns, NULL, false, false);
+    r->store[round] = time_scan(r->events, r->returns, NULL, true, false);
+    r->counted[round] = time_scan(r->events, r->returns, NULL, true, true);
+    r->two[round] = time_scan(r->events, r->returns, two, false, false);
     r->summarise[round] = time_stage(r->events, 0);
     r->emit[round] = time_stage(r->events, 1);
 }
@@ -237,18 +243,19 @@ int main(int argc, char **argv)
         for (int r = 0; r < ROWS; r++)
             measure(&rows[r], round, copy, two);
     printf("M events/s, medians of %d rounds; ratios are taken within a round\n", ROUNDS);
-    printf("%-21s %6s %10s %6s %6s %7s %8s %10s %11s %9s\n", "walk", "copy", "summarise", "emit", "scan", "+store", "2 cores", "scan/copy",
+    printf("%-21s %6s %10s %6s %6s %7s %8s %8s %10s %11s %9s\n", "walk", "copy", "summarise", "emit", "scan", "+store", "+figures", "2 cores", "scan/copy",
            "store/copy", "scan/walk");
     for (int r = 0; r < ROWS; r++) {
         row *w = &rows[r];
-        printf("%-21s %6.0f %10.0f %6.0f %6.0f %7.0f %8.0f %10.3f %11.3f %9.2f\n", w->name, rate(w->copy) / 1e6, rate(w->summarise) / 1e6,
-               rate(w->emit) / 1e6, rate(w->scan) / 1e6, rate(w->store) / 1e6, rate(w->two) / 1e6, ratio(w->copy, w->scan),
+        printf("%-21s %6.0f %10.0f %6.0f %6.0f %7.0f %8.0f %8.0f %10.3f %11.3f %9.2f\n", w->name, rate(w->copy) / 1e6, rate(w->summarise) / 1e6,
+               rate(w->emit) / 1e6, rate(w->scan) / 1e6, rate(w->store) / 1e6, rate(w->counted) / 1e6, rate(w->two) / 1e6, ratio(w->copy, w->scan),
                ratio(w->copy, w->store), ratio(rows[WALK].scan, w->scan));
     }
     printf("\nengine.copy_bytes_per_s: %.0f\n", rate(rows[WALK].copy) * sizeof(ev));
     printf("engine.events_per_s.1core: %.0f\n", rate(rows[WALK].scan));
     printf("engine.vs_copy: %.3f\n", ratio(rows[WALK].copy, rows[WALK].scan));
     printf("engine.with_store_vs_copy: %.3f\n", ratio(rows[WALK].copy, rows[WALK].store));
+    printf("engine.with_figures_vs_store: %.3f\n", ratio(rows[WALK].store, rows[WALK].counted));
     printf("engine.scaling.2cores: %.2f\n", ratio(rows[WALK].scan, rows[WALK].two));
     printf("engine.deep_ratio: %.2f\n", ratio(rows[WALK].scan, rows[DEEP].scan));
     printf("engine.threads_ratio: %.2f\n", ratio(rows[WALK].scan, rows[THREADS].scan));

@@ -14,10 +14,14 @@ require_relative "rrtrace/version"
 #
 # Loading this file starts nothing, and loads nothing else, unless the environment says RRTRACE=1.
 # The methods may be called from any thread and from signal handlers; but the first start has files to load, which Ruby
-# does not do in a signal handler.
+# does not do in a signal handler. In Ractors beyond the main one, started?, span, mark and trace_ractor work; start and stop
+# are the main one's.
 module Rrtrace
   # What every failure of this library raises; the message says what to do about it.
   class Error < StandardError; end
+
+  MAIN_ONLY = "tracing is started and stopped in the main Ractor; inside another one, Rrtrace.trace_ractor { … } is what there is"
+  private_constant :MAIN_ONLY
 
   @native = nil         # the extension, from the first start on
   @is_changing = false  # inside start or stop
@@ -58,6 +62,8 @@ module Rrtrace
         @is_changing = false
       end
       true
+    rescue Ractor::IsolationError
+      raise Error, MAIN_ONLY
     end
 
     # Is this process being traced now? False again after the window was closed.
@@ -75,6 +81,16 @@ module Rrtrace
       ensure
         stop if is_ours
       end
+    end
+
+    # For use inside a Ractor: runs the block, which is traced, and returns its value. Where this Ruby lets Ractors be traced
+    # by themselves (rrtrace doctor says so) it changes nothing; elsewhere the Ractor is traced from here until it ends.
+    # Without tracing it just runs the block.
+    def trace_ractor
+      raise Error, "Rrtrace.trace_ractor needs a block: Ractor.new { Rrtrace.trace_ractor { … } }" unless block_given?
+
+      @native.attach_ractor if started? && !Ractor.current.equal?(Ractor.main)
+      yield
     end
 
     # Shows the block's run as one named span, and returns its value. Without tracing it just runs the block.
@@ -156,6 +172,8 @@ module Rrtrace
       ensure
         @is_changing = false
       end
+    rescue Ractor::IsolationError # from the first assignment
+      raise Error, MAIN_ONLY
     end
 
     def outer_session

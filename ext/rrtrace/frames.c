@@ -4,6 +4,8 @@
 #include "methods.h"
 
 #include <fcntl.h>
+#include <ruby/ractor.h>
+#include <stddef.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -160,6 +162,37 @@ static bool sequence_as_known(void)
     return same_frames && first[1].frame < first[0].frame && first[0].ec != second[0].ec;
 }
 
+/* The Ractor of the current thread, its list of hooks, and a hook in it. */
+static bool ractor_as_known(void)
+{
+    VALUE thread = rb_thread_current();
+    const vm_thread *th = vm_thread_of(thread);
+    if (!readable(th, sizeof *th) || th->self != thread || !readable(th->ractor, sizeof *th->ractor))
+        return false;
+    const vm_ractor *ractor = th->ractor;
+    if (ractor->self != rb_funcall(rb_cRactor, rb_intern("current"), 0) || ractor->id == 0 ||
+        RTYPEDDATA_GET_DATA(ractor->self) != (const void *)ractor)
+        return false;
+    const rb_event_flag_t mine = RUBY_EVENT_THREAD_END; /* of which none comes meanwhile */
+    const vm_hook *before = ractor->hooks;
+    rb_event_flag_t events = ractor->events;
+    rb_event_hook_func_t function = (rb_event_hook_func_t)(void (*)(void))probe_hook;
+    rb_add_event_hook2(function, mine, INT2FIX(77), CAPTURE_HOOK_FLAGS);
+    const vm_hook *hook = ractor->hooks;
+    bool ok = hook != before && readable(hook, offsetof(vm_hook, filters) + 2 * sizeof(void *)) && hook->flags == CAPTURE_HOOK_FLAGS &&
+              hook->events == mine && hook->function == function && hook->data == INT2FIX(77) && hook->next == before &&
+              !hook->filters[0] && !(uint32_t)(uintptr_t)hook->filters[1] && ractor->events == (events | mine);
+    rb_remove_event_hook(function);
+    return ok && ractor->hooks == before && ractor->events == events;
+}
+
+static VALUE probe_ractor(VALUE unused)
+{
+    (void)unused;
+    frames_known.ractors_ok = ractor_as_known();
+    return Qnil;
+}
+
 void frames_verify(void)
 {
     if (frames_known.checked)
@@ -187,6 +220,10 @@ void frames_verify(void)
         frames_known.positions_ok = probe.argument_ok && sequence_as_known();
         frames_known.frames_ok = frames_known.positions_ok && probe.frames_ok && probe.leaf_ok && entries_as_known();
     }
+    if (frames_known.frames_ok && !getenv("RRTRACE_TEST_NO_RACTOR_HOOKS"))
+        rb_protect(probe_ractor, Qnil, &failed);
+    if (failed)
+        rb_set_errinfo(Qnil);
     close(probe.pipe[0]);
     close(probe.pipe[1]);
     probe.object = Qnil;
@@ -195,23 +232,23 @@ void frames_verify(void)
 
 /* ---- Open frames. */
 
-static void push_frame(uint32_t number, uint32_t position)
+static void push_frame(stream *s, uint32_t number, uint32_t position)
 {
-    if (number == 0 || !capture_begin(1))
+    if (number == 0 || !capture_begin(s, 1))
         return;
-    ring_put(capture.ring, 0, ev_make(EV_FRAME, capture_ticks(), number, position));
-    ring_publish(capture.ring, 1);
-    ring_unlock(capture.ring);
+    ring_put(s->ring, 0, ev_make(EV_FRAME, capture_ticks(s), number, position));
+    ring_publish(s->ring, 1);
+    ring_unlock(s->ring);
 }
 
-static void push_one(const vm_arg *arg, const vm_frame *frame)
+static void push_one(stream *s, const vm_arg *arg, const vm_frame *frame)
 {
     uint32_t type = vm_frame_type(frame);
     bool is_bmethod = type == VM_TYPE_BLOCK && (frame->ep[0] & VM_FLAG_BMETHOD);
     bool is_c = type == VM_TYPE_CFUNC;
     if (type != VM_TYPE_METHOD && type != VM_TYPE_BLOCK && !is_c)
         return;
-    if ((is_c && !capture.c_calls) || (type == VM_TYPE_BLOCK && !is_bmethod && !capture.blocks))
+    if ((is_c && !s->options.c_calls) || (type == VM_TYPE_BLOCK && !is_bmethod && !s->options.blocks))
         return;
     vm_fake_arg fake = fake_arg(arg->ec, frame, frame->self);
     rb_trace_arg_t *raw = (rb_trace_arg_t *)(void *)&fake;
@@ -220,16 +257,16 @@ static void push_one(const vm_arg *arg, const vm_frame *frame)
     if (NIL_P(klass))
         klass = 0;
     if (is_c)
-        push_frame(methods_find(raw, klass, id, 0, EV_METHOD_C), vm_position(frame_at(frame, 1)) | EV_POSITION_C);
+        push_frame(s, methods_find(s, raw, klass, id, 0, EV_METHOD_C), vm_position(frame_at(frame, 1)) | EV_POSITION_C);
     if (type == VM_TYPE_METHOD || is_bmethod)
-        push_frame(methods_find(raw, vm_frame_entry(frame), METHODS_BY_ADDRESS, frame->iseq, EV_METHOD_RUBY),
+        push_frame(s, methods_find(s, raw, vm_frame_entry(frame), METHODS_BY_ADDRESS, frame->iseq, EV_METHOD_RUBY),
                    vm_position(frame));
-    if (type == VM_TYPE_BLOCK && capture.blocks)
-        push_frame(methods_find(raw, frame->iseq, METHODS_BY_ADDRESS, frame->iseq, EV_METHOD_BLOCK),
+    if (type == VM_TYPE_BLOCK && s->options.blocks)
+        push_frame(s, methods_find(s, raw, frame->iseq, METHODS_BY_ADDRESS, frame->iseq, EV_METHOD_BLOCK),
                    vm_position(frame) | EV_POSITION_BLOCK);
 }
 
-void frames_push_open(rb_trace_arg_t *raw)
+void frames_push_open(stream *s, rb_trace_arg_t *raw)
 {
     const vm_arg *arg = (const vm_arg *)(const void *)raw;
     if (!frames_known.frames_ok || arg->ec->stack == NULL)
@@ -240,5 +277,5 @@ void frames_push_open(rb_trace_arg_t *raw)
         innermost = frame_at(innermost, 1);
     /* The outermost frame of every stack is a dummy of the VM's. */
     for (const vm_frame *frame = frame_at(end, -2); frame >= innermost; frame = frame_at(frame, -1))
-        push_one(arg, frame);
+        push_one(s, arg, frame);
 }

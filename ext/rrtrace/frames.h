@@ -13,14 +13,17 @@ typedef struct frames_facts {
     bool checked;
     bool positions_ok; /* the hook's argument is as we know it */
     bool frames_ok;    /* the control frames are too: open frames can be told, methods known by their entries */
+    bool ractors_ok;   /* and threads, Ractors and lists of hooks: a new Ractor can be hooked before it runs */
     size_t frame_bytes;
 } frames_facts;
 
+struct stream;
+
 extern frames_facts frames_known;
 
-void frames_verify(void); /* once a process; may allocate */
+void frames_verify(void); /* once a process, in the main Ractor; may allocate */
 
 /* Push FRAME for every method frame open under arg, outermost first. The frame that arg itself announces is left out. */
-void frames_push_open(rb_trace_arg_t *arg);
+void frames_push_open(struct stream *s, rb_trace_arg_t *arg);
 
 #endif

@@ -1,7 +1,7 @@
 #include "join.h"
 
-#include "capture.h"
 #include "frames.h"
+#include "ractors.h"
 #include "session.h"
 #include "wire/handshake.h"
 
@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -24,22 +25,25 @@
 #define ANSWER_CHILD_MS 3000 /* a forked child waits inside its first event: not for longer than a user would notice */
 #define WATCH_MS 1000        /* between two calibrations of the clock */
 
+#define RACTOR_SHARE 16      /* a Ractor's ring has this part of the main one's slots: there may be many */
+
 typedef struct join_link {
-    int fd;         /* the session's socket; -1 */
-    ino_t fd_inode; /* the program may close descriptors that are not its own, and reuse their numbers */
-    ring *ring;     /* owned mapping; NULL */
-    size_t ring_bytes;
+    _Atomic uint32_t mode; /* capture_mode of the process: is it in a session? */
+    stream *root;          /* the main Ractor's, or that of the Ractor which forked this process */
     uint64_t slot_count;
-    bool drop, c_calls, blocks;
+    capture_options options;
+    pthread_mutex_t lock; /* a Ractor's stream goes on, and the session off, under it; never held across a wait */
     bool has_watcher;
     _Atomic bool stops; /* the watcher has nothing more to watch */
     bool is_busy; /* join or leave has let the GVL go in the middle */
     pthread_t watcher;
     _Atomic bool gone; /* stored by the watcher: the visualizer has left */
+    int child_fd;      /* a forked child's connection until it has a ring; -1 */
+    ino_t child_inode;
     char path[sizeof(((struct sockaddr_un *)0)->sun_path)];
 } join_link;
 
-static join_link link_ = {.fd = -1};
+static join_link link_ = {.root = &capture_main, .lock = PTHREAD_MUTEX_INITIALIZER, .child_fd = -1};
 
 static struct {
     bool prepared;
@@ -92,6 +96,9 @@ static bool peer_is_us(int fd)
  * with SIGBUS. A descriptor or -errno. */
 static int shared_memory(size_t bytes)
 {
+    struct rlimit limit; /* beyond it the program would be sent SIGXFSZ, which ends it */
+    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < bytes)
+        return -EFBIG;
     for (int attempt = 0; attempt < 8; attempt++) {
         char name[64];
         uint64_t noise = clock_ns(CLOCK_MONOTONIC) ^ (uint64_t)(uintptr_t)&name;
@@ -126,33 +133,45 @@ static int shared_memory(size_t bytes)
     return -error;
 }
 
-/* The ring, mapped, and its descriptor to be sent and closed. -errno, or the descriptor. */
-static int make_ring(join_link *l)
+static void set_socket(stream *s, int fd)
 {
-    l->ring_bytes = ring_bytes(l->slot_count);
-    int fd = shared_memory(l->ring_bytes);
+    s->fd = fd < 0 ? -1 : fd;
+    s->fd_inode = fd < 0 ? 0 : inode_of(fd);
+}
+
+static uint64_t slots_of(const stream *s)
+{
+    uint64_t slots = s == link_.root ? link_.slot_count : link_.slot_count / RACTOR_SHARE;
+    return slots < RING_SLOTS_MIN ? RING_SLOTS_MIN : slots;
+}
+
+/* The ring, mapped, and its descriptor to be sent and closed. -errno, or the descriptor. */
+static int make_ring(stream *s)
+{
+    s->ring_bytes = ring_bytes(slots_of(s));
+    int fd = shared_memory(s->ring_bytes);
     if (fd < 0)
         return fd;
-    void *memory = mmap(NULL, l->ring_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    void *memory = mmap(NULL, s->ring_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (memory == MAP_FAILED) {
         int error = errno;
         close(fd);
         return -error;
     }
-    madvise(memory, l->ring_bytes, MADV_DONTFORK); /* no child can write into its parent's ring */
-    l->ring = ring_init(memory, l->slot_count, capture.clock_source, (uint32_t)getpid());
+    madvise(memory, s->ring_bytes, MADV_DONTFORK); /* no child can write into its parent's ring */
+    s->ring = ring_init(memory, slots_of(s), capture_main.clock_source, (uint32_t)getpid());
     return fd;
 }
 
-static int send_message(int fd, hs_type type, uint64_t bytes, int with_fd)
+static int send_message(const stream *s, hs_type type, int with_fd)
 {
     hs_message message = {.magic = HS_MAGIC,
                           .version = HS_VERSION,
                           .type = (uint16_t)type,
                           .pid = (uint32_t)getpid(),
                           .ppid = (uint32_t)getppid(),
-                          .ring_bytes = bytes,
-                          .ractor = 1};
+                          .ring_bytes = s->ring_bytes,
+                          .ractor = s == link_.root ? 1 : s->number};
     struct iovec part = {&message, sizeof message};
     union {
         struct cmsghdr header;
@@ -168,7 +187,7 @@ static int send_message(int fd, hs_type type, uint64_t bytes, int with_fd)
     }
     ssize_t sent;
     do
-        sent = sendmsg(fd, &packet, MSG_NOSIGNAL);
+        sent = sendmsg(s->fd, &packet, MSG_NOSIGNAL);
     while (sent < 0 && errno == EINTR);
     return sent == (ssize_t)sizeof message ? 0 : -errno;
 }
@@ -207,10 +226,10 @@ static void wait_until(answer_wait *wait, uint64_t deadline_ns, bool has_gvl)
 }
 
 /* HELLO, WELCOME. may_let_go: not inside a hook. 0, -2 or -1 with why. */
-static int shake_hands(join_link *l, int ring_fd, int timeout_ms, bool may_let_go, char why[JOIN_WHY_BYTES])
+static int shake_hands(const stream *s, int ring_fd, int timeout_ms, bool may_let_go, char why[JOIN_WHY_BYTES])
 {
-    answer_wait wait = {.fd = l->fd};
-    int sent = send_message(l->fd, HS_HELLO, l->ring_bytes, ring_fd);
+    answer_wait wait = {.fd = s->fd};
+    int sent = send_message(s, HS_HELLO, ring_fd);
     wait.result = sent;
     if (sent == 0) {
         uint64_t deadline = clock_ns(CLOCK_MONOTONIC) + (uint64_t)timeout_ms * 1000000u;
@@ -219,17 +238,17 @@ static int shake_hands(join_link *l, int ring_fd, int timeout_ms, bool may_let_g
     if (wait.result == -EINTR)
         return -2;
     if (wait.result == -ETIMEDOUT)
-        snprintf(why, JOIN_WHY_BYTES, "the visualizer at %s did not answer within %d s", l->path, timeout_ms / 1000);
+        snprintf(why, JOIN_WHY_BYTES, "the visualizer at %s did not answer within %d s", link_.path, timeout_ms / 1000);
     else if (wait.result == -ECONNRESET || wait.result == -EPIPE)
-        snprintf(why, JOIN_WHY_BYTES, "the visualizer at %s closed the connection", l->path);
+        snprintf(why, JOIN_WHY_BYTES, "the visualizer at %s closed the connection", link_.path);
     else if (wait.result == -EPROTO)
-        snprintf(why, JOIN_WHY_BYTES, "what answers at %s is no visualizer of this version", l->path);
+        snprintf(why, JOIN_WHY_BYTES, "what answers at %s is no visualizer of this version", link_.path);
     else if (wait.result < 0)
-        snprintf(why, JOIN_WHY_BYTES, "cannot speak to the visualizer at %s: %s", l->path, strerror(-wait.result));
+        snprintf(why, JOIN_WHY_BYTES, "cannot speak to the visualizer at %s: %s", link_.path, strerror(-wait.result));
     else if (wait.message.type == HS_REFUSED)
         snprintf(why, JOIN_WHY_BYTES, "the visualizer refused this process: %s", wait.message.text);
     else if (wait.message.type != HS_WELCOME)
-        snprintf(why, JOIN_WHY_BYTES, "the visualizer at %s answered out of turn", l->path);
+        snprintf(why, JOIN_WHY_BYTES, "the visualizer at %s answered out of turn", link_.path);
     else
         return 0;
     return -1;
@@ -241,12 +260,16 @@ static int shake_hands(join_link *l, int ring_fd, int timeout_ms, bool may_let_g
  * that is kept, and its inode is compared before anything is done with its number; shutdown wakes the watcher, which needs
  * no descriptor of its own. */
 
+/* All streams: the process's first, and those of further Ractors, in use or not. */
+static stream *next_stream(const stream *s) { return s == &capture_main ? ractors_first() : s->next; }
+
 /* The reader is lost, or given up: every hook returns at once from here on, and the rest is undone at a safe point.
  * Any thread. */
 static void lose_reader(void)
 {
-    uint32_t on = CAPTURE_ON;
-    atomic_compare_exchange_strong(&capture.mode, &on, CAPTURE_OFF);
+    atomic_store(&link_.mode, CAPTURE_OFF); /* first: a Ractor that joins right now looks at it last; see join_ractor */
+    for (stream *s = &capture_main; s; s = next_stream(s))
+        atomic_store(&s->mode, CAPTURE_OFF);
     atomic_store(&link_.gone, true);
     rb_postponed_job_trigger(once.detach_job);
 }
@@ -256,20 +279,21 @@ void join_give_up(void) { lose_reader(); }
 static void *watch(void *unused)
 {
     (void)unused;
+    stream *s = link_.root;
     for (;;) {
-        struct pollfd look = {.fd = link_.fd, .events = POLLRDHUP};
+        struct pollfd look = {.fd = s->fd, .events = POLLRDHUP};
         int ready = poll(&look, 1, WATCH_MS);
         if (atomic_load(&link_.stops))
             return NULL;
-        if ((ready > 0 && look.revents) || !fd_is_ours(link_.fd, link_.fd_inode))
+        if ((ready > 0 && look.revents) || !fd_is_ours(s->fd, s->fd_inode))
             break;
         if (ready == 0) {
-            atomic_fetch_add(&capture.users, 1); /* see on_thread in capture.c */
-            if (atomic_load(&capture.mode) == CAPTURE_ON) {
+            atomic_fetch_add(&s->users, 1); /* see enter in capture.c */
+            if (atomic_load(&s->mode) == CAPTURE_ON) {
                 ev_clock_def now = capture_clock();
-                capture_define_clock(&now, false);
+                capture_define_clock(s, &now, false);
             }
-            atomic_fetch_sub(&capture.users, 1);
+            atomic_fetch_sub(&s->users, 1);
         }
     }
     lose_reader();
@@ -302,79 +326,126 @@ static void stop_watcher(void)
     if (!link_.has_watcher)
         return;
     atomic_store(&link_.stops, true);
-    if (fd_is_ours(link_.fd, link_.fd_inode))
-        shutdown(link_.fd, SHUT_RDWR);
+    if (fd_is_ours(link_.root->fd, link_.root->fd_inode))
+        shutdown(link_.root->fd, SHUT_RDWR);
     pthread_join(link_.watcher, NULL); /* some 50 ms if it is tidying up; WATCH_MS if the socket was taken from us */
     link_.has_watcher = false;
 }
 
-/* Undo whatever is there, in reverse order. Nobody uses the ring any more. */
+static void close_socket(stream *s)
+{
+    if (fd_is_ours(s->fd, s->fd_inode))
+        close(s->fd);
+    s->fd = -1;
+}
+
+static void unmap_ring(stream *s)
+{
+    if (s->ring)
+        munmap(s->ring, s->ring_bytes);
+    s->ring = NULL;
+}
+
+static bool take_joined(stream *s)
+{
+    pthread_mutex_lock(&link_.lock);
+    bool was_joined = s->is_joined;
+    s->is_joined = false;
+    pthread_mutex_unlock(&link_.lock);
+    return was_joined;
+}
+
+/* Undo whatever is there, in reverse order. Nobody uses the root's ring any more. Those of further Ractors may still be used in
+ * the middle of a hook: they stay mapped until their Ractor ends, or joins again. */
 static void link_close(void)
 {
     stop_watcher();
-    if (fd_is_ours(link_.fd, link_.fd_inode))
-        close(link_.fd);
-    if (link_.ring)
-        munmap(link_.ring, link_.ring_bytes);
-    link_.fd = -1;
-    link_.ring = NULL;
+    atomic_store(&link_.mode, CAPTURE_OFF);
+    for (stream *s = ractors_first(); s; s = s->next)
+        if (take_joined(s))
+            close_socket(s);
+    close_socket(link_.root);
+    if (fd_is_ours(link_.child_fd, link_.child_inode)) /* a child that had no event */
+        close(link_.child_fd);
+    link_.child_fd = -1;
+    unmap_ring(link_.root);
     atomic_store(&link_.gone, false);
 }
 
-/* GVL held, at a safe point: the visualizer has gone. */
+/* GVL held, at a safe point: the visualizer has gone. Another Ractor may have picked up the job, but can't do it: the root's
+ * next event asks again. */
 static void detach_now(void *unused)
 {
     (void)unused;
-    if (!atomic_load(&link_.gone) || link_.is_busy)
+    if (!atomic_load(&link_.gone) || link_.is_busy || ractors_current() != link_.root)
         return;
-    capture_stop();
+    capture_stop(link_.root);
     link_close();
+}
+
+bool join_is_over(const stream *s)
+{
+    if (s == link_.root && atomic_load(&link_.gone))
+        rb_postponed_job_trigger(once.detach_job);
+    return false;
 }
 
 /* ---- fork. */
 
 /* In the child, async-signal-safe. First a connection of its own, so that the session never looks empty; then the
- * parent's things are let go. */
+ * parent's things are let go. Which Ractor it was that forked shows at the next event. */
 static void after_fork_in_child(void)
 {
-    uint32_t mode = atomic_load(&capture.mode);
-    if (mode == CAPTURE_OFF && link_.fd < 0)
+    uint32_t mode = atomic_load(&link_.mode);
+    if (mode == CAPTURE_OFF && link_.root->fd < 0)
         return;
     int fd = mode == CAPTURE_OFF ? -1 : connect_to(link_.path, 1000);
-    if (fd_is_ours(link_.fd, link_.fd_inode))
-        close(link_.fd);
+    close_socket(link_.root);
+    if (fd_is_ours(link_.child_fd, link_.child_inode)) /* of a child that forked before its first event */
+        close(link_.child_fd);
     capture_forget_in_child();
-    link_.ring = NULL; /* MADV_DONTFORK: it is not mapped here */
+    ractors_fix_lock_in_child();
+    link_.lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
     link_.has_watcher = link_.is_busy = false;
     atomic_store(&link_.gone, false);
-    link_.fd = fd < 0 ? -1 : fd;
-    link_.fd_inode = fd < 0 ? 0 : inode_of(fd);
-    atomic_store(&capture.mode, fd < 0 ? CAPTURE_OFF : CAPTURE_MUST_JOIN);
+    link_.child_fd = fd < 0 ? -1 : fd;
+    link_.child_inode = fd < 0 ? 0 : inode_of(fd);
+    mode = fd < 0 ? CAPTURE_OFF : CAPTURE_MUST_JOIN;
+    for (stream *s = &capture_main; s; s = next_stream(s)) {
+        close_socket(s);
+        s->is_joined = false;
+        atomic_store(&s->mode, mode);
+    }
+    atomic_store(&link_.mode, mode);
 }
 
 /* ---- Joining. */
 
-/* link_ has fd, options and path. */
-static int link_up(int timeout_ms, bool from_child, char why[JOIN_WHY_BYTES])
+/* s has a socket. A ring that the reader has taken, in *clocks the time before and after: 0, -2 or -1 with why. */
+static int connect_ring(stream *s, int timeout_ms, bool may_let_go, ev_clock_def clocks[2], char why[JOIN_WHY_BYTES])
 {
-    if (from_child && !fd_is_ours(link_.fd, link_.fd_inode)) { /* it has closed what it inherited, as daemons do */
-        int fd = connect_to(link_.path, 1000);
-        link_.fd = fd < 0 ? -1 : fd;
-        link_.fd_inode = fd < 0 ? 0 : inode_of(fd);
-    }
-    if (!peer_is_us(link_.fd)) {
+    if (!peer_is_us(s->fd)) {
         snprintf(why, JOIN_WHY_BYTES, "the visualizer at %s belongs to another user", link_.path);
         return -1;
     }
-    int ring_fd = make_ring(&link_);
+    int ring_fd = make_ring(s);
     if (ring_fd < 0) {
         snprintf(why, JOIN_WHY_BYTES, "no shared memory for a buffer of %zu KiB: %s (a smaller --buffer may fit)",
-                 link_.ring_bytes / 1024, strerror(-ring_fd));
+                 s->ring_bytes / 1024, strerror(-ring_fd));
         return -1;
     }
-    ev_clock_def before = capture_clock();
-    int result = shake_hands(&link_, ring_fd, timeout_ms, !from_child, why);
+    clocks[0] = capture_clock();
+    int result = shake_hands(s, ring_fd, timeout_ms, may_let_go, why);
     close(ring_fd);
+    clocks[1] = capture_clock();
+    return result;
+}
+
+/* The root has a socket; link_ has options and path. */
+static int link_up(int timeout_ms, bool from_child, char why[JOIN_WHY_BYTES])
+{
+    ev_clock_def clocks[2];
+    int result = connect_ring(link_.root, timeout_ms, !from_child, clocks, why);
     if (result != 0)
         return result;
     int error = start_watcher();
@@ -382,8 +453,17 @@ static int link_up(int timeout_ms, bool from_child, char why[JOIN_WHY_BYTES])
         snprintf(why, JOIN_WHY_BYTES, "cannot start a thread: %s", strerror(-error));
         return -1;
     }
-    ev_clock_def after = capture_clock();
-    capture_start(link_.ring, link_.drop, link_.c_calls, link_.blocks, from_child, (ev_clock_def[]){before, after});
+    capture_start(link_.root, link_.options, clocks);
+    if (!from_child) /* a child has inherited them */
+        capture_add_hooks(link_.root);
+    ractors_begin(link_.root);
+    if (!from_child)
+        for (stream *s = ractors_first(); s; s = s->next) /* hooked in an earlier session */
+            if (s != link_.root && atomic_load(&s->ractor))
+                atomic_store(&s->mode, CAPTURE_MUST_JOIN);
+    pthread_mutex_lock(&link_.lock);
+    atomic_store(&link_.mode, CAPTURE_ON);
+    pthread_mutex_unlock(&link_.lock);
     return 0;
 }
 
@@ -397,17 +477,19 @@ static int prepare(char why[JOIN_WHY_BYTES])
     if (!once.prepared) {
         once.detach_job = rb_postponed_job_preregister(0, detach_now, NULL);
         pthread_atfork(NULL, NULL, after_fork_in_child);
+        ractors_prepare();
         once.prepared = true;
     }
     frames_verify();
     return 0;
 }
 
-int join_session(const char *socket_path, uint64_t slot_count, bool drop, bool c_calls, bool blocks,
-                 char why[JOIN_WHY_BYTES])
+int join_session(const char *socket_path, uint64_t slot_count, capture_options options, char why[JOIN_WHY_BYTES])
 {
+    if (prepare(why) != 0)
+        return -1;
     detach_now(NULL); /* a visualizer that left since, if the postponed job has not run yet */
-    if (link_.fd >= 0 || link_.is_busy || join_is_on()) {
+    if (link_.root->fd >= 0 || link_.is_busy || join_is_on()) {
         snprintf(why, JOIN_WHY_BYTES, "this process is traced already");
         return -1;
     }
@@ -415,21 +497,16 @@ int join_session(const char *socket_path, uint64_t slot_count, bool drop, bool c
         snprintf(why, JOIN_WHY_BYTES, "the session's path %s is too long for a socket", socket_path);
         return -1;
     }
-    if (prepare(why) != 0)
-        return -1;
     memset(link_.path, 0, sizeof link_.path);
     memcpy(link_.path, socket_path, strlen(socket_path));
     link_.slot_count = slot_count;
-    link_.drop = drop;
-    link_.c_calls = c_calls;
-    link_.blocks = blocks;
+    link_.options = options;
     int fd = connect_to(link_.path, 2000);
     if (fd < 0) {
         snprintf(why, JOIN_WHY_BYTES, "no session at %s: %s", socket_path, strerror(-fd));
         return -1;
     }
-    link_.fd = fd;
-    link_.fd_inode = inode_of(fd);
+    set_socket(link_.root, fd);
     rb_update_max_fd(fd);
     link_.is_busy = true;
     int result = link_up(ANSWER_MS, false, why);
@@ -439,15 +516,67 @@ int join_session(const char *socket_path, uint64_t slot_count, bool drop, bool c
     return result;
 }
 
-bool join_in_child(void)
+/* The first event after a fork. */
+static bool join_in_child(stream *s)
 {
     char why[JOIN_WHY_BYTES];
+    link_.root = s; /* the one Ractor that is left is the process's main one */
+    ractors_forget_others(s);
+    bool has_socket = fd_is_ours(link_.child_fd, link_.child_inode); /* or the child has closed what it inherited, as daemons do */
+    set_socket(s, has_socket ? link_.child_fd : connect_to(link_.path, 1000));
+    link_.child_fd = -1;
     link_.is_busy = true;
     int result = link_up(ANSWER_CHILD_MS, true, why);
     link_.is_busy = false;
     if (result != 0) /* the child runs on untraced; nobody asked it to say so */
         link_close();
     return result == 0;
+}
+
+/* Its mode is off, and the calling thread the only one of the Ractor that could be in a hook. */
+static void close_ractor(stream *s, bool has_socket)
+{
+    capture_drain_users(s);
+    if (has_socket)
+        close_socket(s);
+    unmap_ring(s);
+}
+
+/* The first event in a Ractor, of a session that is on. */
+static bool join_ractor(stream *s)
+{
+    char why[JOIN_WHY_BYTES];
+    ev_clock_def clocks[2];
+    close_ractor(s, take_joined(s)); /* what an earlier session left */
+    if (atomic_load(&link_.mode) != CAPTURE_ON)
+        return false;
+    set_socket(s, connect_to(link_.path, 1000));
+    bool joined = connect_ring(s, ANSWER_CHILD_MS, false, clocks, why) == 0;
+    if (joined)
+        capture_open(s, clocks);
+    pthread_mutex_lock(&link_.lock); /* the session may have ended meanwhile; if it ends later, it ends this stream, too */
+    joined = joined && atomic_load(&link_.mode) == CAPTURE_ON;
+    s->is_joined = joined;
+    pthread_mutex_unlock(&link_.lock);
+    if (!joined) {
+        atomic_store(&s->mode, CAPTURE_OFF);
+        close_ractor(s, true);
+    }
+    return joined;
+}
+
+bool join_in_hook(stream *s)
+{
+    return atomic_load(&link_.mode) == CAPTURE_MUST_JOIN ? join_in_child(s) : join_ractor(s);
+}
+
+void join_end_ractor(stream *s)
+{
+    atomic_store(&s->mode, CAPTURE_OFF);
+    if (s->ring)
+        atomic_store_explicit(&s->ring->closed, 1, memory_order_release);
+    close_ractor(s, take_joined(s));
+    ractors_release(s);
 }
 
 bool join_memory_works(void)
@@ -458,35 +587,53 @@ bool join_memory_works(void)
     return fd >= 0;
 }
 
-bool join_is_on(void) { return atomic_load(&capture.mode) != CAPTURE_OFF; }
+bool join_is_on(void) { return atomic_load_explicit(&link_.mode, memory_order_relaxed) != CAPTURE_OFF; }
 
-static void say_goodbye(int wait_ms)
+static void say_goodbye(const stream *s, uint64_t deadline_ns)
 {
-    if (!fd_is_ours(link_.fd, link_.fd_inode) || send_message(link_.fd, HS_BYE, 0, -1) != 0)
+    if (!fd_is_ours(s->fd, s->fd_inode) || send_message(s, HS_BYE, -1) != 0)
         return;
-    uint64_t deadline = clock_ns(CLOCK_MONOTONIC) + (uint64_t)wait_ms * 1000000u;
-    answer_wait wait = {.fd = link_.fd};
+    answer_wait wait = {.fd = s->fd};
     do
-        wait_until(&wait, deadline, true);
+        wait_until(&wait, deadline_ns, true);
     while (wait.result == 0 && wait.message.type != HS_DONE); /* an interrupt ends the wait: Ctrl-C must work */
+}
+
+/* The session ends for all further Ractors. Their last events are in the rings; what they do from now on is not traced. */
+static void end_ractors(uint64_t deadline_ns)
+{
+    pthread_mutex_lock(&link_.lock);
+    atomic_store(&link_.mode, CAPTURE_OFF);
+    for (stream *s = ractors_first(); s; s = s->next)
+        if (s != link_.root)
+            atomic_store(&s->mode, CAPTURE_OFF);
+    pthread_mutex_unlock(&link_.lock);
+    for (stream *s = ractors_first(); s; s = s->next)
+        if (take_joined(s)) {
+            say_goodbye(s, deadline_ns);
+            close_socket(s);
+        }
 }
 
 bool join_leave(int wait_ms)
 {
+    stream *s = link_.root;
     if (link_.is_busy)
         return false;
-    uint32_t mode = atomic_load(&capture.mode);
+    uint64_t deadline_ns = clock_ns(CLOCK_MONOTONIC) + (uint64_t)wait_ms * 1000000u;
+    uint32_t mode = atomic_load(&s->mode);
     if (mode == CAPTURE_ON) {
         ev_clock_def now = capture_clock();
-        capture_define_clock(&now, true);
-        mode = atomic_load(&capture.mode); /* it may have gone while the ring was full */
+        capture_define_clock(s, &now, true);
+        mode = atomic_load(&s->mode); /* it may have gone while the ring was full */
     }
     bool was_on = mode == CAPTURE_ON;
-    capture_stop();
+    capture_stop(s);
     if (was_on) {
-        atomic_store_explicit(&link_.ring->closed, 1, memory_order_release);
+        atomic_store_explicit(&s->ring->closed, 1, memory_order_release);
         link_.is_busy = true;
-        say_goodbye(wait_ms);
+        end_ractors(deadline_ns);
+        say_goodbye(s, deadline_ns);
         link_.is_busy = false;
     }
     link_close();

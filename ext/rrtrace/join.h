@@ -1,12 +1,16 @@
-/* join.h - the link to a session: socket, ring, watcher, fork, detach.
- * For:     rrtrace.c.
+/* join.h - the link to a session: sockets, rings, watcher, fork, detach.
+ * For:     rrtrace.c; capture.c for what happens inside a hook.
  * Idea:    start in order, stop in reverse, through one function that accepts half-made state. The socket's end-of-file
  *          is the sign of life; a small native thread sees it at once, whatever the program is doing.
- * Memory:  owns the ring's mapping and the descriptors. The shared memory is unlinked as soon as it is mapped.
- * Threads: GVL held, but for the watcher's and the fork handler's own functions.
+ *          Each stream has a connection and a ring of its own: the process's first one, which is watched, and those of further
+ *          Ractors, which come and go with them.
+ * Memory:  owns the rings' mappings and the descriptors. The shared memory is unlinked as soon as it is mapped.
+ * Threads: main Ractor's GVL held, but for the watcher's and the fork handler's own functions and where it says otherwise.
  */
 #ifndef RRTRACE_EXT_JOIN_H
 #define RRTRACE_EXT_JOIN_H
+
+#include "capture.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -15,16 +19,21 @@
 #define JOIN_WHY_BYTES 512
 
 /* 0, or -1 with one line in why. -2: interrupted. */
-int join_session(const char *socket_path, uint64_t slot_count, bool drop, bool c_calls, bool blocks,
-                 char why[JOIN_WHY_BYTES]);
+int join_session(const char *socket_path, uint64_t slot_count, capture_options options, char why[JOIN_WHY_BYTES]);
 bool join_leave(int wait_ms); /* false when not joined */
-bool join_is_on(void);
+bool join_is_on(void); /* any thread */
 bool join_memory_works(void); /* for rrtrace doctor: can a small ring's memory be had? */
 
 /* writer.c, any thread: the reader stands still; run on untraced. */
 void join_give_up(void);
 
-/* capture.c, from a hook in a forked child: make a ring of its own. true: joined. */
-bool join_in_child(void);
+/* From a hook in a forked child, or in a Ractor that has none yet: make a ring of its own. true: joined. The GVL of s held. */
+bool join_in_hook(stream *s);
+
+/* From a hook of a stream that is off: if the visualizer has gone, see to what is left of the session. Always false. */
+bool join_is_over(const stream *s);
+
+/* From the thread event of a Ractor's end, without GVL: close its ring, and give its stream back. */
+void join_end_ractor(stream *s);
 
 #endif

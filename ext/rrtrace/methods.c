@@ -1,17 +1,13 @@
 #include "methods.h"
 
 #include "capture.h"
+#include "ractors.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-methods_entry methods_cache[METHODS_CACHE_SIZE];
-
-/* The class names that the complemented entries were made with: compared only. */
-static VALUE cached_names[METHODS_CACHE_SIZE];
-
-static VALUE cache_guard; /* registered; marks the cache */
+static VALUE cache_guard; /* registered; marks the caches */
 static ID id_refined_class, id_defined_at, id_thread_name;
 
 /* ---- Content -> number. */
@@ -22,27 +18,17 @@ typedef struct content {
     char bytes[]; /* name, path */
 } content;
 
-typedef struct content_table {
-    content **slots; /* owned, and what they point to; open addressing */
-    uint32_t *numbers;
-    uint32_t slot_count, used;
-    uint32_t nameless; /* of used: methods of anonymous classes and modules */
-    uint32_t numbered; /* the last number given */
-} content_table;
-
 /* Anonymous classes come without end. When so many of their methods are known, those are forgotten (some 20 MB at most); what
  * is met again gets another number, and readers go by the name. */
 #define NAMELESS_MAX 65536u
 
-static content_table methods, strings;
-
-static void table_free(content_table *table)
+static void table_free(methods_table *table)
 {
     for (uint32_t i = 0; i < table->slot_count; i++)
         free(table->slots[i]);
     free(table->slots);
     free(table->numbers);
-    *table = (content_table){0};
+    *table = (methods_table){0};
 }
 
 static uint64_t hash_bytes(uint64_t hash, const char *bytes, size_t count)
@@ -52,7 +38,7 @@ static uint64_t hash_bytes(uint64_t hash, const char *bytes, size_t count)
     return hash;
 }
 
-static uint32_t table_slot(const content_table *table, uint64_t hash)
+static uint32_t table_slot(const methods_table *table, uint64_t hash)
 {
     return (uint32_t)((hash * UINT64_C(0x9E3779B97F4A7C15)) >> 32) & (table->slot_count - 1);
 }
@@ -60,9 +46,9 @@ static uint32_t table_slot(const content_table *table, uint64_t hash)
 static bool is_nameless(const content *c) { return c->name_bytes > 0 && c->bytes[0] == '#'; }
 
 /* Lay the table out anew in slot_count slots, with or without the nameless. False: no memory, nothing is changed. */
-static bool table_rebuild(content_table *table, uint32_t slot_count, bool keeps_nameless)
+static bool table_rebuild(methods_table *table, uint32_t slot_count, bool keeps_nameless)
 {
-    content_table made = {.slot_count = slot_count, .numbered = table->numbered};
+    methods_table made = {.slot_count = slot_count, .numbered = table->numbered};
     made.slots = calloc(slot_count, sizeof(content *));
     made.numbers = calloc(slot_count, sizeof(uint32_t));
     if (!made.slots || !made.numbers) {
@@ -101,7 +87,7 @@ static bool same_content(const content *a, const content *b, const char *name, c
 
 /* The content's number, or 0: no memory. *new_slot: where it lies when it got its number now, for table_forget; else
  * UINT32_MAX. Sets key->hash. */
-static uint32_t table_find(content_table *table, content *key, const char *name, const char *path, uint32_t *new_slot)
+static uint32_t table_find(methods_table *table, content *key, const char *name, const char *path, uint32_t *new_slot)
 {
     *new_slot = UINT32_MAX;
     if (table->nameless >= NAMELESS_MAX && !table_rebuild(table, table->slot_count, false))
@@ -130,7 +116,7 @@ static uint32_t table_find(content_table *table, content *key, const char *name,
 }
 
 /* Only right after the table_find that made it: no other content can have probed past it. */
-static void table_forget(content_table *table, uint32_t slot)
+static void table_forget(methods_table *table, uint32_t slot)
 {
     table->nameless -= is_nameless(table->slots[slot]);
     free(table->slots[slot]);
@@ -297,10 +283,9 @@ static bool may_be_renamed(VALUE class_name)
 
 /* ---- Lookup. */
 
-static uint32_t define_method_number(rb_trace_arg_t *arg, VALUE owner, ID id, uint32_t kind)
+static uint32_t define_method_number(stream *s, rb_trace_arg_t *arg, VALUE owner, ID id, uint32_t kind)
 {
-    static char bytes[EV_NAME_BYTES_MAX]; /* GVL held, and nothing in here lets it go */
-    text name = {bytes, 0, sizeof bytes, false};
+    text name = {s->methods.name, 0, sizeof s->methods.name, false};
     if (kind == EV_METHOD_BLOCK)
         put_text(&name, "block in ");
     put_qualified(&name, owner, id);
@@ -317,19 +302,20 @@ static uint32_t define_method_number(rb_trace_arg_t *arg, VALUE owner, ID id, ui
     }
     uint32_t slot;
     content key = {.kind = kind, .line = def.line, .name_bytes = def.name_bytes, .path_bytes = def.path_bytes};
-    uint32_t number = table_find(&methods, &key, bytes, path_bytes, &slot);
+    uint32_t number = table_find(&s->methods.methods, &key, name.bytes, path_bytes, &slot);
     if (number == 0 || slot == UINT32_MAX)
         return number;
-    capture_piece pieces[] = {{&def, sizeof def}, {bytes, def.name_bytes}, {path_bytes, def.path_bytes}};
-    if (capture_define(EV_DEFINE_METHOD, number, pieces, 3))
+    capture_piece pieces[] = {{&def, sizeof def}, {name.bytes, def.name_bytes}, {path_bytes, def.path_bytes}};
+    if (capture_define(s, EV_DEFINE_METHOD, number, pieces, 3))
         return number;
-    table_forget(&methods, slot);
+    table_forget(&s->methods.methods, slot);
     return 0;
 }
 
-uint32_t methods_find(rb_trace_arg_t *arg, VALUE klass, ID id, VALUE iseq, uint32_t kind)
+uint32_t methods_find(stream *s, rb_trace_arg_t *arg, VALUE klass, ID id, VALUE iseq, uint32_t kind)
 {
-    methods_entry *entry = methods_slot(klass, id);
+    methods_entry *entry = methods_slot(&s->methods, klass, id);
+    VALUE *entry_name = &s->methods.class_names[entry - s->methods.cache];
     VALUE owner = klass;
     ID name_id = id;
     if (id == METHODS_BY_ADDRESS || kind == EV_METHOD_BLOCK) { /* a block is known to people by the method around it */
@@ -341,44 +327,53 @@ uint32_t methods_find(rb_trace_arg_t *arg, VALUE klass, ID id, VALUE iseq, uint3
     VALUE class_name = owner ? rb_mod_name(named_module(owner)) : Qnil;
     bool stays = owner ? !may_be_renamed(class_name) : true;
     bool is_cached = entry->klass == klass && entry->id == ~id && entry->iseq == iseq && entry->kind == kind &&
-                     cached_names[entry - methods_cache] == class_name && owner;
+                     *entry_name == class_name && owner;
     if (is_cached)
         return entry->number;
-    uint32_t number = define_method_number(arg, owner, name_id, kind);
+    uint32_t number = define_method_number(s, arg, owner, name_id, kind);
     if (number == 0 || klass == 0 || methods_is_thread_name(klass, id))
         return number;
     *entry = (methods_entry){klass, stays ? id : ~id, iseq, number, kind};
-    cached_names[entry - methods_cache] = class_name;
+    *entry_name = class_name;
     return number;
 }
 
 bool methods_is_thread_name(VALUE klass, ID id) { return id == id_thread_name && klass == rb_cThread; }
 
-uint32_t methods_string(const char *bytes, size_t count)
+uint32_t methods_string(stream *s, const char *bytes, size_t count)
 {
     uint32_t slot, length = count < EV_NAME_BYTES_MAX ? (uint32_t)count : EV_NAME_BYTES_MAX;
     content key = {.name_bytes = length};
-    uint32_t number = table_find(&strings, &key, bytes, "", &slot);
+    uint32_t number = table_find(&s->methods.strings, &key, bytes, "", &slot);
     if (number == 0 || slot == UINT32_MAX)
         return number;
-    if (capture_define(EV_DEFINE_STRING, number, &(capture_piece){bytes, length}, 1))
+    if (capture_define(s, EV_DEFINE_STRING, number, &(capture_piece){bytes, length}, 1))
         return number;
-    table_forget(&strings, slot);
+    table_forget(&s->methods.strings, slot);
     return 0;
 }
 
 /* ---- Life. */
 
-static void mark_cache(void *cache)
+static void mark_cache(const methods_state *m)
 {
-    (void)cache;
     for (uint32_t i = 0; i < METHODS_CACHE_SIZE; i++)
-        if (methods_cache[i].klass)
-            rb_gc_mark(methods_cache[i].klass); /* rb_gc_mark pins, too */
+        if (m->cache[i].klass)
+            rb_gc_mark(m->cache[i].klass); /* rb_gc_mark pins, too */
+}
+
+/* All Ractors stand still during a GC. */
+static void mark_caches(void *unused)
+{
+    (void)unused;
+    mark_cache(&capture_main.methods);
+    for (const stream *s = ractors_first(); s; s = s->next)
+        if (atomic_load(&s->ractor))
+            mark_cache(&s->methods);
 }
 
 static const rb_data_type_t cache_type = {
-    .wrap_struct_name = "rrtrace/methods", .function = {.dmark = mark_cache}, .flags = 0};
+    .wrap_struct_name = "rrtrace/methods", .function = {.dmark = mark_caches}, .flags = 0};
 
 void methods_prepare(void)
 {
@@ -386,12 +381,12 @@ void methods_prepare(void)
     id_defined_at = rb_intern("__defined_at__");
     id_thread_name = rb_intern("name=");
     rb_gc_register_address(&cache_guard);
-    cache_guard = TypedData_Wrap_Struct(0, &cache_type, methods_cache);
+    cache_guard = TypedData_Wrap_Struct(0, &cache_type, &capture);
 }
 
-void methods_reset(void)
+void methods_reset(methods_state *m)
 {
-    memset(methods_cache, 0, sizeof methods_cache);
-    table_free(&methods);
-    table_free(&strings);
+    memset(m->cache, 0, sizeof m->cache);
+    table_free(&m->methods);
+    table_free(&m->strings);
 }

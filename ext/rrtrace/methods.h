@@ -4,7 +4,8 @@
  *          line) gives dense numbers, and sends the DEFINE when a number is new.
  * Memory:  the front cache is fixed. One T_DATA marks and pins the classes that sit in it, so an address in it can not
  *          come to mean another class; overwritten, they may die. The table is malloc'ed, some 100 bytes a method.
- * Threads: GVL held. Nothing here runs user code, allocates a Ruby object or raises.
+ *          Every stream has a cache and tables of its own, so Ractors share nothing here.
+ * Threads: GVL of the stream's Ractor held. Nothing here runs user code, allocates a Ruby object or raises.
  */
 #ifndef RRTRACE_EXT_METHODS_H
 #define RRTRACE_EXT_METHODS_H
@@ -29,27 +30,44 @@ typedef struct methods_entry {
     uint32_t kind;
 } methods_entry;
 
-extern methods_entry methods_cache[METHODS_CACHE_SIZE];
+/* Contents by number; see methods.c. */
+typedef struct methods_table {
+    struct content **slots; /* owned, and what they point to; open addressing */
+    uint32_t *numbers;
+    uint32_t slot_count, used;
+    uint32_t nameless; /* of used: methods of anonymous classes and modules */
+    uint32_t numbered; /* the last number given */
+} methods_table;
 
-static inline methods_entry *methods_slot(VALUE klass, ID id)
+/* One a stream. */
+typedef struct methods_state {
+    methods_entry cache[METHODS_CACHE_SIZE];
+    VALUE class_names[METHODS_CACHE_SIZE]; /* that the complemented entries were made with: compared only */
+    methods_table methods, strings;
+    char name[EV_NAME_BYTES_MAX]; /* the one that is being built; GVL held, and nothing in here lets it go */
+} methods_state;
+
+struct stream;
+
+static inline methods_entry *methods_slot(methods_state *m, VALUE klass, ID id)
 {
     /* Fibonacci hashing. Classes are 8-byte aligned; ids differ from bit 4 up. */
     uint64_t mixed = ((uint64_t)klass ^ ((uint64_t)id << 17)) * UINT64_C(0x9E3779B97F4A7C15);
-    return &methods_cache[mixed >> (64 - METHODS_CACHE_BITS)];
+    return &m->cache[mixed >> (64 - METHODS_CACHE_BITS)];
 }
 
 void methods_prepare(void); /* once a process, GVL held: the T_DATA */
-void methods_reset(void);   /* numbers start anew: a new ring */
+void methods_reset(methods_state *m); /* numbers start anew: a new ring */
 
 /* The slow path: a number, or 0 when it could not be defined now (dropped, detached, no memory). kind: EV_METHOD_…
  * klass and id as CRuby gives them, 0 when there is none (blocks at top level), or METHODS_BY_ADDRESS. arg tells the rest.
  */
-uint32_t methods_find(rb_trace_arg_t *arg, VALUE klass, ID id, VALUE iseq, uint32_t kind);
+uint32_t methods_find(struct stream *s, rb_trace_arg_t *arg, VALUE klass, ID id, VALUE iseq, uint32_t kind);
 
 /* True for Thread#name=, whose effect the reader must hear of. */
 bool methods_is_thread_name(VALUE klass, ID id);
 
 /* A string's number; its DEFINE is sent when it is new. 0 when it could not be. */
-uint32_t methods_string(const char *bytes, size_t count);
+uint32_t methods_string(struct stream *s, const char *bytes, size_t count);
 
 #endif

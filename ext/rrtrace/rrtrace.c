@@ -6,8 +6,10 @@
 #include "frames.h"
 #include "join.h"
 #include "methods.h"
+#include "ractors.h"
 #include "session.h"
 
+#include <ruby/ractor.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -48,11 +50,12 @@ static VALUE native_join(VALUE self, VALUE path, VALUE buffer_slots, VALUE drop,
     if (!ring_slots_ok(slots))
         rb_raise(error_class, "a buffer of %llu slots: a power of two from %llu to %llu is needed", slots,
                  (unsigned long long)RING_SLOTS_MIN, (unsigned long long)RING_SLOTS_MAX);
+    capture_options options = {.drop = RTEST(drop), .c_calls = RTEST(c_calls), .blocks = RTEST(blocks)};
     int result = -2;
     for (int tries = 0; result == -2 && tries < 16; tries++) {
         if (tries > 0)
             rb_thread_check_ints(); /* raises what interrupted us; if nothing did, try again */
-        result = join_session(socket_path, slots, RTEST(drop), RTEST(c_calls), RTEST(blocks), why);
+        result = join_session(socket_path, slots, options, why);
     }
     if (result == -2) /* an interrupt that the program holds back (Thread.handle_interrupt) */
         snprintf(why, sizeof why, "joining the session was interrupted");
@@ -109,12 +112,19 @@ static VALUE native_joined_p(VALUE self)
     return join_is_on() ? Qtrue : Qfalse;
 }
 
-static uint32_t string_number(VALUE words)
+/* The current Ractor's stream, NULL when it is not traced. */
+static stream *current_stream(void)
+{
+    stream *s = join_is_on() ? ractors_current() : NULL;
+    return s && capture_mode_now(s) == CAPTURE_ON ? s : NULL;
+}
+
+static uint32_t string_number(stream *s, VALUE words)
 {
     StringValue(words);
-    if (atomic_load(&capture.mode) != CAPTURE_ON)
+    if (!s)
         return 0;
-    uint32_t number = methods_string(RSTRING_PTR(words), (size_t)RSTRING_LEN(words));
+    uint32_t number = methods_string(s, RSTRING_PTR(words), (size_t)RSTRING_LEN(words));
     RB_GC_GUARD(words);
     return number;
 }
@@ -123,11 +133,12 @@ static uint32_t string_number(VALUE words)
 static VALUE native_span_begin(VALUE self, VALUE words)
 {
     (void)self;
-    uint32_t number = string_number(words);
+    stream *s = current_stream();
+    uint32_t number = string_number(s, words);
     if (number == 0)
         return INT2FIX(0);
-    uint32_t id = ++capture.span_count;
-    capture_note(EV_SPAN_BEGIN, number, id);
+    uint32_t id = atomic_fetch_add(&capture.span_count, 1) + 1;
+    capture_note(s, EV_SPAN_BEGIN, number, id);
     return ULL2NUM((unsigned long long)number << 32 | id);
 }
 
@@ -135,18 +146,29 @@ static VALUE native_span_end(VALUE self, VALUE span)
 {
     (void)self;
     unsigned long long both = NUM2ULL(span);
-    if (both != 0)
-        capture_note(EV_SPAN_END, (uint32_t)(both >> 32), (uint32_t)both);
+    stream *s = current_stream();
+    if (both != 0 && s)
+        capture_note(s, EV_SPAN_END, (uint32_t)(both >> 32), (uint32_t)both);
     return Qnil;
 }
 
 static VALUE native_mark(VALUE self, VALUE words)
 {
     (void)self;
-    uint32_t number = string_number(words);
+    stream *s = current_stream();
+    uint32_t number = string_number(s, words);
     if (number != 0)
-        capture_note(EV_MARK, number, 0);
+        capture_note(s, EV_MARK, number, 0);
     return Qnil;
+}
+
+/* In a Ractor: true when it is traced from now on and was not before. */
+static VALUE native_attach_ractor(VALUE self)
+{
+    (void)self;
+    if (!join_is_on() || (frames_known.ractors_ok ? ractors_current() : place_stream_slot(rb_thread_current())))
+        return Qfalse;
+    return ractors_attach() ? Qtrue : Qfalse;
 }
 
 static VALUE native_facts(VALUE self)
@@ -158,6 +180,7 @@ static VALUE native_facts(VALUE self)
     VALUE facts = rb_hash_new();
     rb_hash_aset(facts, ID2SYM(rb_intern("positions_verified")), frames_known.positions_ok ? Qtrue : Qfalse);
     rb_hash_aset(facts, ID2SYM(rb_intern("frames_verified")), frames_known.frames_ok ? Qtrue : Qfalse);
+    rb_hash_aset(facts, ID2SYM(rb_intern("ractors_verified")), frames_known.ractors_ok ? Qtrue : Qfalse);
     rb_hash_aset(facts, ID2SYM(rb_intern("frame_bytes")), SIZET2NUM(frames_known.frame_bytes));
     rb_hash_aset(facts, ID2SYM(rb_intern("clock")), rb_str_new_cstr(clocks[source < 4 ? source : 0]));
     rb_hash_aset(facts, ID2SYM(rb_intern("shared_memory")), join_memory_works() ? Qtrue : Qfalse);
@@ -176,9 +199,12 @@ void Init_rrtrace(void)
     rb_define_module_function(native, "join", native_join, 5);
     rb_define_module_function(native, "leave", native_leave, 1);
     rb_define_module_function(native, "leave_at_exit", native_leave_at_exit, 1);
+    rb_define_module_function(native, "facts", native_facts, 0);
+    rb_ext_ractor_safe(true); /* for what follows: these look at nothing but the current Ractor's own stream */
     rb_define_module_function(native, "joined?", native_joined_p, 0);
     rb_define_module_function(native, "span_begin", native_span_begin, 1);
     rb_define_module_function(native, "span_end", native_span_end, 1);
     rb_define_module_function(native, "mark", native_mark, 1);
-    rb_define_module_function(native, "facts", native_facts, 0);
+    rb_define_module_function(native, "attach_ractor", native_attach_ractor, 0);
+    rb_ext_ractor_safe(false);
 }

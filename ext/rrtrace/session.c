@@ -83,6 +83,12 @@ static void sweep(const char *base)
     closedir(folder);
 }
 
+/* What of ours is the visualizer's own: the user's editor, and whether to check Vulkan's use (tests). */
+static bool is_for_visualizer(const char *variable)
+{
+    return strncmp(variable, "RRTRACE_EDITOR=", 15) == 0 || strncmp(variable, "RRTRACE_VALIDATION=", 19) == 0;
+}
+
 /* The visualizer gets the environment without what would trace it, should it be a Ruby script (tests). Owned by the caller. */
 static char **visualizer_environment(void)
 {
@@ -91,7 +97,7 @@ static char **visualizer_environment(void)
         count++;
     char **env = calloc(count + 1, sizeof *env);
     for (size_t i = 0; env && i < count; i++)
-        if (strncmp(environ[i], "RRTRACE", 7) != 0 && strncmp(environ[i], "RUBYOPT=", 8) != 0)
+        if ((strncmp(environ[i], "RRTRACE", 7) != 0 || is_for_visualizer(environ[i])) && strncmp(environ[i], "RUBYOPT=", 8) != 0)
             env[kept++] = environ[i];
     return env;
 }

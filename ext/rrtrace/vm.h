@@ -1,9 +1,9 @@
 /* vm.h - what the tracer knows of CRuby's private memory: all of it, in one place.
- * For:     capture.c (the hook's argument), frames.c (the control frames), methods.c.
+ * For:     capture.c (the hook's argument), frames.c (the control frames), methods.c, ractors.c (threads, Ractors, hooks).
  * Idea:    a raw-argument hook gets a pointer to a private struct whose first members have not changed from 3.3 to 4.0.
  *          frames_verify checks at run time that they are what is written here; nobody reads them before it said yes.
  * Memory:  none; these are views of memory that belongs to the VM.
- * Threads: GVL held.
+ * Threads: GVL held, but for vm_thread_of.
  */
 #ifndef RRTRACE_EXT_VM_H
 #define RRTRACE_EXT_VM_H
@@ -41,6 +41,32 @@ typedef struct vm_arg {
     VALUE data;
 } vm_arg;
 
+/* vm_trace.c: struct rb_event_hook_struct. What stands for the filters is zero: no filter. */
+typedef struct vm_hook {
+    rb_event_hook_flag_t flags;
+    rb_event_flag_t events;
+    rb_event_hook_func_t function;
+    VALUE data;
+    struct vm_hook *next;
+    void *filters[5]; /* two are used in 3.3 */
+} vm_hook;
+
+/* vm_core.h: struct rb_ractor_pub, with which struct rb_ractor_struct begins, and the rb_hook_list_t in it. Every Ractor has
+ * a list of event hooks of its own; only its own threads, which hold its GVL, change it. */
+typedef struct vm_ractor {
+    VALUE self;
+    uint32_t id; /* 1: the main one */
+    vm_hook *hooks;
+    rb_event_flag_t events; /* of all hooks in the list */
+} vm_ractor;
+
+/* vm_core.h: struct rb_thread_struct, its first members. */
+typedef struct vm_thread {
+    void *siblings[2];
+    VALUE self;
+    vm_ractor *ractor;
+} vm_thread;
+
 /* The rest of the argument (klass_solved, line, path) is some 16 bytes; a copy of an argument takes this many. */
 #define VM_ARG_COPY_BYTES 96
 
@@ -50,6 +76,9 @@ typedef struct vm_arg {
 #define VM_TYPE_BLOCK 0x22220001u
 #define VM_TYPE_CFUNC 0x55550001u
 #define VM_FLAG_BMETHOD 0x0040u
+
+/* Any thread, GVL or not. */
+static inline const vm_thread *vm_thread_of(VALUE thread) { return (const vm_thread *)RTYPEDDATA_GET_DATA(thread); }
 
 static inline uint32_t vm_frame_type(const vm_frame *frame) { return (uint32_t)frame->ep[0] & VM_TYPE_MASK; }
 static inline VALUE vm_frame_entry(const vm_frame *frame) { return frame->ep[-2]; }

@@ -37,14 +37,14 @@ static bool is_stuck(const ring *r, patience *p)
 }
 
 /* The lock is held and there is no room. true: the lock is held and there is. */
-__attribute__((noinline)) static bool begin_full(uint64_t count)
+__attribute__((noinline)) static bool begin_full(stream *s, uint64_t count)
 {
-    ring *r = capture.ring;
-    if (capture.drop) {
+    ring *r = s->ring;
+    if (s->options.drop) {
         atomic_store_explicit(&r->dropped, atomic_load_explicit(&r->dropped, memory_order_relaxed) + 1,
                               memory_order_relaxed);
-        capture.unreported++;
-        capture.last_ec = NULL; /* the next event that fits proves again where it runs */
+        s->unreported++;
+        s->last_ec = NULL; /* the next event that fits proves again where it runs */
         ring_unlock(r);
         return false;
     }
@@ -58,7 +58,7 @@ __attribute__((noinline)) static bool begin_full(uint64_t count)
             atomic_fetch_add_explicit(&r->dropped, count, memory_order_relaxed);
             join_give_up();
         }
-        if (capture_mode_now() != CAPTURE_ON) /* the watcher saw the reader go */
+        if (capture_mode_now(s) != CAPTURE_ON) /* the watcher saw the reader go */
             return false;
         ring_lock(r);
         if (ring_room(r, count))
@@ -66,21 +66,21 @@ __attribute__((noinline)) static bool begin_full(uint64_t count)
     }
 }
 
-bool capture_begin(uint64_t count)
+bool capture_begin(stream *s, uint64_t count)
 {
-    ring *r = capture.ring;
-    if (capture_mode_now() != CAPTURE_ON)
+    ring *r = s->ring;
+    if (capture_mode_now(s) != CAPTURE_ON)
         return false;
     ring_lock(r);
-    return RB_LIKELY(ring_room(r, count)) || begin_full(count);
+    return RB_LIKELY(ring_room(r, count)) || begin_full(s, count);
 }
 
-uint64_t writer_put_define(uint64_t offset, uint32_t number, const capture_piece *pieces, int piece_count)
+uint64_t writer_put_define(stream *s, uint64_t offset, uint32_t number, const capture_piece *pieces, int piece_count)
 {
     uint32_t total = 0, filled = 0;
     for (int i = 0; i < piece_count; i++)
         total += pieces[i].count;
-    ring_put(capture.ring, offset, ev_make(EV_DEFINE, capture_ticks(), number, total));
+    ring_put(s->ring, offset, ev_make(EV_DEFINE, capture_ticks(s), number, total));
     unsigned char slot[sizeof(ev)] = {0};
     uint64_t taken = 1;
     for (int i = 0; i < piece_count; i++) {
@@ -94,7 +94,7 @@ uint64_t writer_put_define(uint64_t offset, uint32_t number, const capture_piece
             if (filled == sizeof slot) {
                 ev raw;
                 memcpy(&raw, slot, sizeof raw);
-                ring_put(capture.ring, offset + taken++, raw);
+                ring_put(s->ring, offset + taken++, raw);
                 filled = 0;
             }
         }
@@ -103,66 +103,67 @@ uint64_t writer_put_define(uint64_t offset, uint32_t number, const capture_piece
         memset(slot + filled, 0, sizeof slot - filled);
         ev raw;
         memcpy(&raw, slot, sizeof raw);
-        ring_put(capture.ring, offset + taken++, raw);
+        ring_put(s->ring, offset + taken++, raw);
     }
     return taken;
 }
 
-bool capture_define(ev_define what, uint32_t number, const capture_piece *pieces, int piece_count)
+bool capture_define(stream *s, ev_define what, uint32_t number, const capture_piece *pieces, int piece_count)
 {
     uint32_t total = 0;
     for (int i = 0; i < piece_count; i++)
         total += pieces[i].count;
-    if (!capture_begin(1 + ev_define_slots(total)))
+    if (!capture_begin(s, 1 + ev_define_slots(total)))
         return false;
-    writer_commit(writer_put_define(0, ev_define_number(what, number), pieces, piece_count));
+    writer_commit(s, writer_put_define(s, 0, ev_define_number(what, number), pieces, piece_count));
     return true;
 }
 
 ev_clock_def capture_clock(void)
 {
-    ev_clock_def def = {.source = capture.clock_source};
-    clock_pair(capture.clock_source, &def.ticks, &def.monotonic_ns);
+    ev_clock_def def = {.source = capture_main.clock_source};
+    clock_pair(def.source, &def.ticks, &def.monotonic_ns);
     def.realtime_ns = clock_ns(CLOCK_REALTIME);
     return def;
 }
 
-void capture_define_clock(const ev_clock_def *def, bool may_wait)
+void capture_define_clock(stream *s, const ev_clock_def *def, bool may_wait)
 {
     capture_piece piece = {def, sizeof *def};
     if (may_wait) {
-        capture_define(EV_DEFINE_CLOCK, 0, &piece, 1);
+        capture_define(s, EV_DEFINE_CLOCK, 0, &piece, 1);
         return;
     }
-    ring_lock(capture.ring);
-    if (ring_room(capture.ring, 3))
-        ring_publish(capture.ring, writer_put_define(0, ev_define_number(EV_DEFINE_CLOCK, 0), &piece, 1));
-    ring_unlock(capture.ring);
+    ring_lock(s->ring);
+    if (ring_room(s->ring, 3))
+        ring_publish(s->ring, writer_put_define(s, 0, ev_define_number(EV_DEFINE_CLOCK, 0), &piece, 1));
+    ring_unlock(s->ring);
 }
 
-void capture_define_process(void)
+void capture_define_process(stream *s)
 {
-    static char argv[16 * 1024];
+    char *argv = s->methods.name; /* the same GVL, and no name is being built */
+    const size_t room = 16 * 1024;
     size_t argv_bytes = 0;
     FILE *f = fopen("/proc/self/cmdline", "re");
     if (f) {
-        argv_bytes = fread(argv, 1, sizeof argv, f);
+        argv_bytes = fread(argv, 1, room, f);
         fclose(f);
     }
-    if (argv_bytes == sizeof argv)
-        argv[sizeof argv - 1] = '\0';
+    if (argv_bytes == room)
+        argv[room - 1] = '\0';
     static const char *description; /* the constant's bytes live as long as the process */
     if (!description)
         description = ruby_description;
     ev_process_def def = {
         .pid = (uint32_t)getpid(),
         .ppid = (uint32_t)getppid(),
-        .position_source = capture.positions_counted ? EV_POSITIONS_COUNTED : EV_POSITIONS_FRAME_ADDRESS,
-        .ractor = 1,
+        .position_source = s->positions_counted ? EV_POSITIONS_COUNTED : EV_POSITIONS_FRAME_ADDRESS,
+        .ractor = s->number,
         .realtime_ns = clock_ns(CLOCK_REALTIME),
         .argv_bytes = (uint32_t)argv_bytes,
         .ruby_bytes = (uint32_t)strlen(description),
     };
     capture_piece pieces[] = {{&def, sizeof def}, {argv, def.argv_bytes}, {description, def.ruby_bytes}};
-    capture_define(EV_DEFINE_PROCESS, 1, pieces, 3);
+    capture_define(s, EV_DEFINE_PROCESS, 1, pieces, 3);
 }

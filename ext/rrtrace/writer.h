@@ -13,13 +13,13 @@
 void writer_wait(unsigned step);
 
 /* After capture_begin: hand over count slots and let the lock go. */
-static inline void writer_commit(uint64_t count)
+static inline void writer_commit(stream *s, uint64_t count)
 {
-    ring_publish(capture.ring, count);
-    ring_unlock(capture.ring);
+    ring_publish(s->ring, count);
+    ring_unlock(s->ring);
 }
 
 /* Under the lock: a definition's head and payload into the slots from offset on. Returns the slots taken. */
-uint64_t writer_put_define(uint64_t offset, uint32_t number, const capture_piece *pieces, int piece_count);
+uint64_t writer_put_define(stream *s, uint64_t offset, uint32_t number, const capture_piece *pieces, int piece_count);
 
 #endif

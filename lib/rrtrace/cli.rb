@@ -16,7 +16,7 @@ module Rrtrace
 
     # Word => [what it takes, what it does, who does it]. A command of the same name: rrtrace -- view
     SUBCOMMANDS = {
-      "view" => ["FILE", "open a recording in the window", :later],
+      "view" => ["[FILE]", "open a recording in the window", :visualizer],
       "report" => ["[FILE]", "tables of methods, threads, GC", :visualizer],
       "export" => ["[FILE] -f FORMAT", "convert for other tools", :visualizer],
       "shot" => ["FILE -o PNG", "draw one picture of a recording", :visualizer],
@@ -106,8 +106,8 @@ module Rrtrace
     end
 
     def usage
-      lines = SUBCOMMANDS.map do |name, (arguments, what, who)|
-        format("       rrtrace %-22s %s%s", "#{name} #{arguments}", what, (who == :later) ? " (later)" : "")
+      lines = SUBCOMMANDS.map do |name, (arguments, what)|
+        format("       rrtrace %-22s %s", "#{name} #{arguments}", what)
       end
       <<~TEXT
         Usage: rrtrace [options] [--] COMMAND [ARGS…]
@@ -126,7 +126,6 @@ module Rrtrace
         RRTRACE_SHOT, RRTRACE_WINDOW=0, …; RRTRACE=1 traces a program that loads the
         gem, without this command. --no-window, and any session without a display,
         records: rrtrace-YYYYMMDD-HHMMSS-PID.rrt, unless -o names another file.
-        (later): not in this version yet.
       TEXT
     end
 
@@ -145,11 +144,7 @@ module Rrtrace
       raise Misuse, "options of #{name} come after it: rrtrace #{name} --help" unless @given.empty?
 
       _, _, who = SUBCOMMANDS.fetch(name)
-      case who
-      when :here then doctor(arguments)
-      when :visualizer then become({}, [Rrtrace.visualizer_path, name, *arguments])
-      else complain("#{name} is not in this version yet", FAILED)
-      end
+      (who == :here) ? doctor(arguments) : become({}, [Rrtrace.visualizer_path, name, *arguments])
     end
 
     def doctor(arguments)

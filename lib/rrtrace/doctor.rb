@@ -31,7 +31,7 @@ module Rrtrace
 
     def extension
       facts = Rrtrace.native.facts
-      say "extension", "loads; clock: #{facts.fetch(:clock)}; #{positions(facts)}"
+      say "extension", "loads; clock: #{facts.fetch(:clock)}; #{positions(facts)}; #{ractors(facts)}"
       shared_memory(facts)
     rescue Error => error
       trouble "extension", error.message
@@ -41,6 +41,10 @@ module Rrtrace
       return "stack positions: verified, #{facts.fetch(:frame_bytes)} bytes a frame" if facts.fetch(:positions_verified)
 
       "stack positions: counted, as this Ruby lays out its frames in another way"
+    end
+
+    def ractors(facts)
+      facts.fetch(:ractors_verified) ? "Ractors: traced by themselves" : "Ractors: traced inside Rrtrace.trace_ractor { … } only"
     end
 
     def shared_memory(facts)

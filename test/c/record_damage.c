@@ -316,6 +316,27 @@ TEST(chunks_of_unknown_kinds_are_skipped)
     temp_remove();
 }
 
+TEST(a_stream_with_an_absurd_number_is_no_stream)
+{
+    const char *path = temp_file("absurd.rrt");
+    write_small(path);
+    byte_vec bytes = {0};
+    load(path, &bytes);
+    chunk_head head;
+    size_t at = chunk_at(&bytes, 3, &head);
+    head.stream = 0x7fffffff;
+    head.crc = chunk_head_crc(&head);
+    memcpy(bytes.items + at, &head, sizeof head);
+    save(path, bytes.items, bytes.count - 1);
+    record_reader *r = open_reader(path);
+    CHECK_EQ(record_info_of(r).stream_count, STREAMS);
+    CHECK_EQ(record_chunk_count(r), chunks_written - 1);
+    CHECK(strstr(record_info_of(r).problem, "chunk 3 at byte "));
+    record_close(r);
+    vec_free(&bytes);
+    temp_remove();
+}
+
 /* Whatever the bytes are, all checksums right: no crash, no endless loop, no wild allocation. */
 static void mend(byte_vec *bytes)
 {
@@ -409,6 +430,42 @@ TEST(a_file_that_may_not_grow_ends_the_recording_and_keeps_what_came_before)
     record_close(r);
     vec_free(&back);
     vec_free(&events);
+    temp_remove();
+}
+
+TEST(a_killed_recorder_leaves_all_but_its_last_chunk)
+{
+    event_vec events = {0}, back = {0};
+    make_events(&events, 150000);
+    const char *path = temp_file("killed.rrt");
+    pid_t pid = fork();
+    CHECK(pid >= 0);
+    if (pid == 0) {
+        record_writer *w = open_writer(path);
+        record_writer_stream_begins(w, 0, 1, 1, 1);
+        for (;;)
+            feed(w, &events, 1);
+    }
+    struct stat st = {0};
+    for (int i = 0; i < 6000 && st.st_size < 3000000; i++) {
+        usleep(5000);
+        stat(path, &st);
+    }
+    CHECK_EQ(kill(pid, SIGKILL), 0);
+    CHECK_EQ(waitpid(pid, NULL, 0), pid);
+    CHECK_EQ(stat(path, &st), 0);
+    record_reader *r = open_reader(path);
+    record_info info = record_info_of(r);
+    CHECK(!info.is_complete && is_one_line(info.problem, path));
+    record_chunk last = record_chunk_at(r, info.chunk_count - 1);
+    CHECK((uint64_t)st.st_size - last.offset - last.bytes < (uint64_t)2 << 20);
+    read_stream(r, 0, &back);
+    CHECK(back.count > 500000);
+    for (size_t i = 0; i < back.count; i++)
+        CHECK(memcmp(&back.items[i], &events.items[i % events.count], sizeof(ev)) == 0);
+    record_close(r);
+    vec_free(&events);
+    vec_free(&back);
     temp_remove();
 }
 
@@ -573,6 +630,31 @@ TEST(a_slow_disk_makes_the_caller_wait_and_loses_nothing)
     record_reader *r = open_reader(temp_file("slow.rrt"));
     CHECK_EQ(record_info_of(r).event_count >= 8000000, true);
     CHECK(record_info_of(r).is_complete);
+    record_close(r);
+    vec_free(&events);
+    temp_remove();
+}
+
+TEST(memory_is_bounded_with_a_thousand_streams)
+{
+    enum { MANY = 1000 };
+    event_vec events = {0};
+    make_events(&events, 16000);
+    record_writer *w = open_writer(temp_file("many.rrt"));
+    uint64_t most = 0;
+    for (uint32_t s = 0; s < MANY; s++) {
+        CHECK_EQ(record_writer_stream_begins(w, s, s, 1, 1), 0);
+        CHECK_EQ(record_writer_events(w, s, events.items, events.count), 0); /* 256 MB in all */
+        uint64_t held = record_writer_stats_of(w).held_bytes;
+        most = held > most ? held : most;
+    }
+    CHECK(most > 0 && most <= WRITER_BUDGET_BYTES + ((size_t)1 << 20));
+    CHECK_EQ(record_writer_finish(w), 0);
+    record_writer_close(w);
+    record_reader *r = open_reader(temp_file("many.rrt"));
+    CHECK(record_info_of(r).is_complete);
+    CHECK_EQ(record_info_of(r).stream_count, MANY);
+    CHECK(record_info_of(r).event_count >= (uint64_t)MANY * 15000);
     record_close(r);
     vec_free(&events);
     temp_remove();

@@ -266,6 +266,60 @@ TEST(a_quiet_program_beside_a_busy_one_reaches_the_file_too)
     temp_remove();
 }
 
+TEST(a_file_is_followed_while_it_is_written)
+{
+    uint64_t state = 9;
+    event_vec events = {0}, back = {0};
+    stream_how how = random_how(&state, 5000);
+    stream_make(&events, &state, &how);
+    const char *path = temp_file("followed.rrt");
+    record_writer *w = open_writer(path);
+    record_reader *r = open_reader(path);
+    CHECK_EQ(record_refresh(r), 0);
+    CHECK_EQ(record_writer_stream_begins(w, 0, 4711, 1, 1), 0);
+    for (size_t i = 0, end; i < events.count; i = end) {
+        end = block_end(&events, i, 700);
+        CHECK_EQ(record_writer_events(w, 0, events.items + i, end - i), 0);
+        CHECK_EQ(record_writer_flush(w), 0);
+        CHECK_EQ(record_refresh(r), i == 0 ? 2 : 1);
+        CHECK_EQ(record_stream_at(r, 0).pid, 4711);
+        back.count = 0;
+        read_stream(r, 0, &back);
+        CHECK_EQ(back.count, end);
+        CHECK(memcmp(back.items, events.items, end * sizeof(ev)) == 0);
+        if (i % 3 == 0) { /* an index in between is no chunk to anyone, and no obstacle */
+            CHECK_EQ(record_writer_settle(w), 0);
+            CHECK_EQ(record_refresh(r), 0);
+        }
+        if (i % 2100 == 0) {
+            record_close(r);
+            r = open_reader(path);
+        }
+    }
+    CHECK_EQ(record_writer_finish(w), 0);
+    CHECK_EQ(record_refresh(r), 0);
+    record_close(r);
+
+    /* Half a chunk at the end is not there yet. */
+    struct stat st;
+    CHECK_EQ(stat(path, &st), 0);
+    r = open_reader(path);
+    record_chunk last = record_chunk_at(r, record_chunk_count(r) - 1);
+    uint32_t chunks = record_chunk_count(r);
+    record_close(r);
+    CHECK_EQ(truncate(path, (off_t)(last.offset + last.bytes - 1)), 0);
+    r = open_reader(path);
+    CHECK_EQ(record_chunk_count(r), chunks - 1);
+    CHECK_EQ(record_refresh(r), 0);
+    CHECK_EQ(truncate(path, st.st_size), 0); /* with a zero for its last byte: whole by its head, spoiled by its checksum */
+    CHECK_EQ(record_refresh(r), 1);
+    record_close(r);
+    record_writer_close(w);
+    vec_free(&events);
+    vec_free(&back);
+    temp_remove();
+}
+
 TEST(an_empty_session_is_a_whole_recording)
 {
     record_writer *w = open_writer(temp_file("empty.rrt"));

@@ -9,6 +9,7 @@
 typedef struct collected {
     catalog *catalog;
     VEC(struct { VEC(sim_span) spans; }) tracks;
+    VEC(sim_note) notes;
 } collected;
 
 static void collect(void *context, uint32_t track, const sim_span *spans, size_t count)
@@ -25,11 +26,22 @@ static void collect(void *context, uint32_t track, const sim_span *spans, size_t
     }
 }
 
+static void collect_note(void *context, const sim_note *note)
+{
+    sim_note *place = vec_push(&((collected *)context)->notes);
+    CHECK(place);
+    *place = *note;
+    /* Threads' ids are given in order of appearance, which blocks may change. */
+    if (note->thread != SIM_TRACK_NONE)
+        place->thread = catalog_thread_at(((collected *)context)->catalog, note->thread)->number;
+}
+
 static void collected_free(collected *c)
 {
     for (size_t i = 0; i < c->tracks.count; i++)
         vec_free(&c->tracks.items[i].spans);
     vec_free(&c->tracks);
+    vec_free(&c->notes);
     catalog_delete(c->catalog);
 }
 
@@ -90,6 +102,11 @@ static void same_session(const pair *p, uint32_t process)
             same_track(p, fiber->track, catalog_fiber_at(b, other)->track, "fiber");
         }
     }
+    CHECK_EQ(p->got.notes.count, p->want.notes.count);
+    for (size_t i = 0; i < p->got.notes.count; i++)
+        if (memcmp(&p->got.notes.items[i], &p->want.notes.items[i], sizeof(sim_note)) != 0)
+            TEST_FAILED("seed %" PRIu64 ", note %zu: thread %u at %" PRIu64 ", wanted thread %u at %" PRIu64, p->seed, i, p->got.notes.items[i].thread,
+                        p->got.notes.items[i].at_ns, p->want.notes.items[i].thread, p->want.notes.items[i].at_ns);
     CHECK_EQ(threads, catalog_thread_count(b));
     CHECK_EQ(fibers, catalog_fiber_count(b));
 }
@@ -116,8 +133,8 @@ static void compare(uint64_t seed, const stream_how *how, size_t block_size, uns
     CHECK_EQ(catalog_new(&p.got.catalog), 0);
     CHECK_EQ(catalog_new(&p.want.catalog), 0);
     CHECK_EQ(workers_new(&w, threads), 0);
-    CHECK_EQ(sim_new(&s, &(sim_desc){.workers = w, .catalog = p.got.catalog, .sink = collect, .context = &p.got}), 0);
-    CHECK_EQ(reference_new(&r, &(sim_desc){.catalog = p.want.catalog, .sink = collect, .context = &p.want}), 0);
+    CHECK_EQ(sim_new(&s, &(sim_desc){.workers = w, .catalog = p.got.catalog, .sink = collect, .note = collect_note, .context = &p.got}), 0);
+    CHECK_EQ(reference_new(&r, &(sim_desc){.catalog = p.want.catalog, .sink = collect, .note = collect_note, .context = &p.want}), 0);
     uint32_t process = catalog_process_add(p.got.catalog, 1, 1);
     catalog_process_add(p.want.catalog, 1, 1);
     uint32_t stream = sim_stream_open(s, process, 1);

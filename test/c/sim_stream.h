@@ -84,11 +84,11 @@ static void stream_return(event_vec *v, stream_fiber *f, uint64_t ticks, uint64_
 
 static void stream_odd(event_vec *v, stream_fiber *f, uint64_t ticks, const stream_how *how, uint64_t *seed)
 {
-    static const ev_kind kinds[] = {EV_CALL, EV_RETURN, EV_RETURN, EV_CUT, EV_FRAME, EV_MARK, EV_GC_EXIT, EV_GC_ENTER};
+    static const ev_kind kinds[] = {EV_CALL, EV_RETURN, EV_RETURN, EV_CUT, EV_FRAME, EV_MARK, EV_SPAN_BEGIN, EV_SPAN_END, EV_GC_EXIT, EV_GC_ENTER};
     uint32_t position = stream_frame(f, (uint32_t)test_random_below(seed, how->depth_max)) + 8u * (uint32_t)test_random_below(seed, 3);
     position |= test_random_below(seed, 2) ? EV_POSITION_C : 0;
     uint64_t back = test_random_below(seed, 4) == 0 ? test_random_below(seed, 50) : 0;
-    stream_add(v, ev_make(kinds[test_random_below(seed, 8)], ticks > back ? ticks - back : 0,
+    stream_add(v, ev_make(kinds[test_random_below(seed, sizeof kinds / sizeof *kinds)], ticks > back ? ticks - back : 0,
                           (uint32_t)test_random_below(seed, how->method_count + 1), position));
 }
 

@@ -403,7 +403,7 @@ TEST(a_range_asked_for_is_shown_as_it_is)
 {
     nav n;
     nav_init(&n, VIEW_CAMERA_FLAME, 1);
-    nav_show(&n, 3e9, 4e9);
+    nav_show(&n, 3e9, 4e9, false);
     nav_step(&n, &(nav_scene){.z_end = 1, .y_high = 1}, 60e9, false, INFINITY, WIDTH, HEIGHT);
     CHECK_NEAR(camera_time(&n.pose, -0.5 * CAMERA_FILM), 3e9, 10);
     CHECK_NEAR(camera_time(&n.pose, 0.5 * CAMERA_FILM), 4e9, 10);

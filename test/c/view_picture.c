@@ -408,3 +408,47 @@ TEST(a_close_look_and_a_dense_screen_are_readable)
         session_delete(&s);
     }
 }
+
+/* ids are of spans: an open call's bright end, and what it is idle, are the call. */
+static bool is_same(const view_box_ref *a, const view_box_ref *b)
+{
+    return a->track == b->track && a->depth == b->depth && a->begin_ns == b->begin_ns;
+}
+
+TEST(the_pointer_finds_the_box_that_the_id_attachment_has_there)
+{
+    for (int kind = 0; kind < 3; kind++) {
+        picture p;
+        session s;
+        view_status status = still_status;
+        uint32_t asked = 0, equal = 0, found = 0;
+        session_new(&s);
+        scenes_web(&s, 3, 5);
+        status.ended = true;
+        picture_open(&p, &(view_desc){.camera = (view_camera)kind});
+        for (int i = 0; i < 60; i++) {
+            view_model model = session_model(&s);
+            view_build(p.view, &model, &status, WIDTH, HEIGHT, 0.1, &p.frame);
+        }
+        picture_draw(&p, &s, &status, 0.1);
+        view_model model = session_model(&s);
+        for (uint32_t y = 61; y < HEIGHT - 70; y += 23) {
+            for (uint32_t x = 11; x < WIDTH; x += 41) {
+                view_input_event move = {.type = VIEW_INPUT_MOVE, .x_px = (float)x + 0.3f, .y_px = (float)y + 0.7f};
+                view_box_ref drawn = {0}, hovered = {0};
+                bool is_drawn = view_box_of(p.view, gpu_read_id(p.gpu, x, y), &drawn);
+                gpu_frame frame;
+                view_input(p.view, &move);
+                view_build(p.view, &model, &status, WIDTH, HEIGHT, 0, &frame);
+                bool is_hovered = view_hover(p.view, &hovered);
+                asked++;
+                found += is_drawn;
+                equal += is_drawn == is_hovered && (!is_drawn || is_same(&drawn, &hovered));
+            }
+        }
+        CHECK(found > 50);
+        CHECK(equal >= asked - asked / 200); /* edges: a ray and a rasteriser round differently */
+        picture_close(&p);
+        session_delete(&s);
+    }
+}

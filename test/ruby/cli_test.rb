@@ -47,12 +47,6 @@ class CliTest < Minitest::Test
     end
   end
 
-  def test_subcommands_that_are_to_come_say_so
-    Rrtrace::CLI::SUBCOMMANDS.each do |name, (_, _, who)|
-      assert_equal [1, "", "rrtrace: #{name} is not in this version yet\n"], run_cli(name, "file.rrt") if who == :later
-    end
-  end
-
   def test_doctor_lists_what_works_here
     ran = run_rrtrace("doctor")
     assert_equal 0, ran.code, ran.out + ran.err

@@ -76,7 +76,8 @@ class ExtCallsTest < Minitest::Test
   end
 
   def test_fibers_freed_by_a_gc_of_another_ractor_do_not_lend_their_stacks_either
-    stream = traced_one(<<~RUBY, flags: ["-W0"])
+    # The Ractor has no hooks here: its collections are seen by the VM's own count alone.
+    stream = traced_one(<<~RUBY, flags: ["-W0"], env: {"RRTRACE_TEST_NO_RACTOR_HOOKS" => "1"})
       def park = Fiber.yield
       def fresh = 1
       ractor = Ractor.new do
@@ -180,6 +181,46 @@ class ExtCallsTest < Minitest::Test
     assert_equal [:return], frames.map(&:closed_by).uniq
     assert_equal 0, stream.calls["Object#down"]
     assert_equal 0, stream.spans_named("Object#fresh").first.depth
+  end
+
+  # Begins and ends deep in one thread, then in another, while others are in the middle of theirs.
+  def test_tracing_can_begin_and_end_anywhere
+    streams = traced(<<~RUBY)
+      SESSION = ENV.fetch("SESSION")
+      Rrtrace::Native.leave(5000)
+      def begin_here = Rrtrace::Native.join(SESSION, 65536, false, true, false)
+      def end_here = Rrtrace::Native.leave(5000)
+      def down(n, &block) = n.zero? ? block.call : [1].each { down(n - 1, &block) }
+      def fresh = 1
+      def parked(q, r)
+        q << 1
+        r.pop
+        fresh
+      end
+      q, r = Queue.new, Queue.new
+      busy = 3.times.map { |i| Thread.new { down(i) { parked(q, r) } } }
+      3.times { q.pop }
+      down(4) { begin_here }
+      fresh
+      Thread.new { down(2) { end_here } }.join
+      fresh
+      Thread.new { down(6) { begin_here; fresh }; fresh }.join
+      3.times { r << 1 }
+      busy.each(&:join)
+      f = Fiber.new { down(3) { end_here; begin_here; fresh }; fresh }
+      f.resume
+      fresh
+    RUBY
+    whole, first, second, third = streams
+    assert_equal 0, whole.calls["Object#fresh"]
+    assert_equal 1, first.calls["Object#fresh"]
+    assert_empty first.spans_named("Object#fresh").first.ancestors
+    assert_equal [:return], first.spans.select(&:at_start).map(&:closed_by).uniq
+    assert_equal 5, second.calls["Object#fresh"]
+    depths = second.spans_named("Object#fresh").map { |s| s.ancestors.count("Object#down") + (s.ancestors.include?("Object#parked") ? 10 : 0) }
+    assert_equal [0, 7, 11, 12, 13], depths.sort, "below what was open in each thread, and no more"
+    assert_equal [0, 0, 4], third.spans_named("Object#fresh").map { |s| s.ancestors.count("Object#down") }.sort
+    assert(streams.all? { |s| s.spans.none? { |x| x.name == "Object#down" && x.closed_by == :unwound } })
   end
 
   def test_blocks_are_calls_when_asked_for

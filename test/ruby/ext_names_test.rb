@@ -160,6 +160,34 @@ class ExtNamesTest < Minitest::Test
     300.times { |i| assert_equal [1, 1], counts.values_at("m_#{i}", "leaf_#{i}") }
   end
 
+  # Everything that one program may hold on to is the small cache: no class outlives its last reference because it was traced.
+  def test_no_class_is_kept_alive_beyond_the_cache
+    traced_one(<<~RUBY, slots: 1 << 20)
+      class Brief; def self.touch = new.act; end
+      def churn(n) = n.times { |i| Class.new(Brief) { def act = self.class.hash }.touch }
+      churn(20_000)
+      def alive = ObjectSpace.each_object(Class).count { |c| Brief > c }
+      def others(n) = n.times { |i| instance_eval("def o\#{i} = 1"); public_send("o\#{i}") }
+      churn(1)
+      GC.start
+      p alive
+      others(30_000)
+      churn(1)
+      GC.start
+      p alive
+      weak = ObjectSpace::WeakMap.new
+      weak[1] = Class.new(Brief) { def act = 1 }
+      weak[1].touch
+      others(30_000)
+      GC.start
+      p weak.key?(1)
+    RUBY
+    after_churn, after_others, weak = @ran.out.lines(chomp: true)
+    assert_operator after_churn.to_i, :<=, 4096 + 100
+    assert_operator after_others.to_i, :<=, 100, "what was overwritten in the cache may die"
+    assert_equal "false", weak
+  end
+
   def test_a_method_defined_anew_is_another_method
     stream = traced_one("def twice = 1\ntwice\ndef twice = 2\ntwice")
     lines = stream.methods_by_number.values.select { _1.name == "Object#twice" }.map(&:line)

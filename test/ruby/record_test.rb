@@ -122,6 +122,13 @@ class RecordTest < Minitest::Test
     assert_operator calls(report(path), "Object#work"), :>, 1000, "what came before is kept"
   end
 
+  def test_a_limit_on_files_smaller_than_the_buffer_leaves_the_program_untraced_and_alive
+    program = write("app.rb", "puts Rrtrace.started?")
+    ran = run_program("sh", "-c", "ulimit -f 100; exec \"$@\"", "sh", RbConfig.ruby, EXE, "--no-window", program)
+    assert_equal ["false\n", 0], [ran.out, ran.code], ran.err
+    assert_match(/no shared memory for a buffer of \d+ KiB: File too large/, ran.err)
+  end
+
   def test_a_name_that_cannot_be_written_is_refused_before_the_command_runs
     taken = write("notes.txt", "mine\n")
     ran = run_rrtrace("--no-window", "-o", taken, write("app.rb", "puts 'ran'"))

@@ -6,6 +6,9 @@ require "open3"
 require "rbconfig"
 require "tmpdir"
 
+# A shell's background job is started with both ignored, and the programs under test would inherit that.
+%w[INT QUIT].each { |signal| trap(signal, "DEFAULT") }
+
 # What all Ruby tests share: folders that vanish, programs run in a clean environment, and a stand-in for the visualizer.
 module TestHelp
   ROOT = File.expand_path("../..", __dir__)

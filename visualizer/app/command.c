@@ -288,7 +288,7 @@ static int feed_events(feed *f, uint32_t i, uint32_t index)
 static int feed_chunk(feed *f, uint32_t i)
 {
     record_chunk chunk = record_chunk_at(f->reader, i);
-    if (chunk.kind == RECORD_OTHER)
+    if (chunk.kind == RECORD_OTHER || chunk.kind == RECORD_OVERVIEW)
         return 0;
     uint32_t index = stream_of(f, chunk.stream);
     if (index == UINT32_MAX)

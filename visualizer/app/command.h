@@ -1,4 +1,4 @@
-/* app/command.h - the commands that read a recording: rrtrace-visualizer report, export and shot.
+/* app/command.h - the commands that read a recording: rrtrace-visualizer report, export, shot and view.
  * For:     main.c; the rrtrace command hands `rrtrace report …` on as it is.
  * Idea:    each has its options, its help and its output; what they share is below: a file read chunk by chunk into streams,
  *          an output file, words that were nearly right.
@@ -23,6 +23,7 @@ int command_report(int argc, char **argv);
 int command_export(int argc, char **argv);
 #ifdef RRTRACE_WINDOW
 int command_shot(int argc, char **argv); /* in window_shot_command.c */
+int command_view(int argc, char **argv); /* in window_view_command.c */
 #endif
 
 /* "rrtrace: …" on stderr; returns code. */

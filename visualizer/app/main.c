@@ -131,9 +131,11 @@ static int tell_recording(const session_status *status)
     }
     if (status->problem)
         fprintf(stderr, "rrtrace: %s\n", status->problem);
+    if (status->recording_failed)
+        return 1;
     fprintf(stderr, "rrtrace: written to %s (%.*f MiB); rrtrace report shows it\n", status->recording, mebibytes < 10 ? 2 : 0,
             mebibytes);
-    return status->problem != NULL;
+    return 0;
 }
 
 /* No window: wait for the end. A picture is taken whenever the last program that runs has ended. Where the recording lies is
@@ -209,7 +211,8 @@ static int run(session *s, options *o)
     if (!is_headless(o)) {
 #ifdef RRTRACE_WINDOW
         window *w;
-        window_desc desc = {o->width, o->height, o->close_on_exit, getenv("RRTRACE_VALIDATION") != NULL, &stops};
+        bool is_size_free = o->width == WIDTH_DEFAULT && o->height == HEIGHT_DEFAULT;
+        window_desc desc = {o->width, o->height, is_size_free, o->close_on_exit, getenv("RRTRACE_VALIDATION") != NULL, &stops};
         if (window_open(&w, &desc, error, sizeof error) == 0)
             return run_window(s, o, w);
 #endif
@@ -223,15 +226,17 @@ static int run(session *s, options *o)
 }
 
 #ifndef RRTRACE_WINDOW
-static int command_shot(int argc, char **argv)
+static int no_window(int argc, char **argv)
 {
     (void)argc;
     return command_complain(COMMAND_FAILED, "%s: this rrtrace was built without SDL2 or Vulkan: see rrtrace doctor", argv[0]);
 }
+#define command_shot no_window
+#define command_view no_window
 #endif
 
 static const struct { const char *name; int (*run)(int argc, char **argv); } commands[] = {
-    {"report", command_report}, {"export", command_export}, {"shot", command_shot},
+    {"report", command_report}, {"export", command_export}, {"shot", command_shot}, {"view", command_view},
 };
 
 /* Commands that read a recording need no session. -1: it is none of them. */
@@ -295,6 +300,7 @@ int main(int argc, char **argv)
         .socket_path = o.socket_path,
         .watch_pid = o.watch_pid,
         .memory_bytes = o.memory_bytes ? o.memory_bytes : OPTIONS_MEMORY_DEFAULT,
+        .counts_methods = !is_headless(&o),
     };
     int error = session_start(&s, &desc);
     if (error) {

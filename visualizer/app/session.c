@@ -1,9 +1,11 @@
 #include "app/session.h"
 
+#include "app/playback.h"
 #include "base/mem.h"
 #include "base/vec.h"
 #include "base/workers.h"
 #include "intake/intake.h"
+#include "record/overview.h"
 #include "record/recall.h"
 #include "record/writer.h"
 #include "wire/clock.h"
@@ -24,6 +26,7 @@
 typedef struct session_stream {
     uint32_t sim; /* STREAM_UNKNOWN: memory was out */
     uint32_t pid;
+    uint32_t process; /* id in the catalog */
     bool is_open;
 } session_stream;
 
@@ -35,10 +38,16 @@ struct session {
     intake *intake;
     catalog *catalog;
     history *history;
+    activity *activity;    /* NULL: memory is out */
+    figures *figures; /* NULL: not counted */
+    notes *notes;
     sim *sim;
     recall *recall;        /* NULL: not recorded */
     bool holds_detail;     /* under the model lock: session_unlock lets the recalled history go */
     uint64_t seen_generation; /* of session_look_at's caller */
+    record_reader *reader; /* NULL: programs are shown; else a file is, and there is no intake and no pool */
+    playback *playback;
+    char file_problem[RECORD_PROBLEM_BYTES];
     record_writer *writer; /* NULL: not recorded; set before the thread starts */
     const char *recording;
     pthread_t thread;
@@ -80,6 +89,14 @@ static void take_spans(void *context, uint32_t track, const sim_span *spans, siz
 {
     session *s = context;
     history_append(s->history, track, spans, count); /* what does not fit is counted there */
+    if (s->figures)
+        figures_take(s->figures, track, spans, count);
+}
+
+static void take_note(void *context, const sim_note *note)
+{
+    session *s = context;
+    notes_take(s->notes, note);
 }
 
 /* ---- the simulation thread ------------------------------------------------------------------------------------ */
@@ -91,7 +108,7 @@ static void begin_stream(session *s, const block *b)
     session_unlock(s);
     session_stream *st = vec_push(&s->streams);
     if (st)
-        *st = (session_stream){STREAM_UNKNOWN, b->pid, true};
+        *st = (session_stream){STREAM_UNKNOWN, b->pid, process, true};
     if (st && process != CATALOG_NONE)
         st->sim = sim_stream_open(s->sim, process, b->clock_source);
     s->open_count++;
@@ -99,19 +116,41 @@ static void begin_stream(session *s, const block *b)
         record_writer_stream_begins(s->writer, b->stream, b->pid, b->clock_source, clock_ns(CLOCK_MONOTONIC));
 }
 
+/* Nobody else changes the model while this thread is here (session_stop: there is no other), so that reading it needs no lock. */
+static void save_overview(session *s)
+{
+    uint32_t node_limit = overview_node_limit(record_writer_stats_of(s->writer).event_count);
+    uint64_t begin_ns = UINT64_MAX;
+    columns_bytes bytes = {0};
+    for (uint32_t i = 0; i < catalog_process_count(s->catalog); i++)
+        begin_ns = catalog_process_at(s->catalog, i)->begin_ns < begin_ns ? catalog_process_at(s->catalog, i)->begin_ns : begin_ns;
+    if (node_limit == 0 || begin_ns >= s->last_event_ns)
+        return;
+    if (overview_build(s->catalog, s->history, s->sim, record_writer_first_stream(s->writer), begin_ns, s->last_event_ns, node_limit, &bytes) == 0)
+        record_writer_overview(s->writer, bytes.items, bytes.count, begin_ns, s->last_event_ns);
+    vec_free(&bytes);
+}
+
 /* Whoever waits for the end of its stream may read the file then. */
 static void save_end(session *s, const block *b)
 {
     record_writer_stream_ends(s->writer, b->stream, b->problem);
-    if (s->open_count == 0)
-        record_writer_settle(s->writer);
+    if (s->open_count > 0)
+        return;
+    record_writer_flush(s->writer);
+    save_overview(s);
+    record_writer_settle(s->writer);
 }
 
 static void end_stream(session *s, const block *b)
 {
     session_stream *st = b->stream < s->streams.count ? &s->streams.items[b->stream] : NULL;
-    if (st && st->sim != STREAM_UNKNOWN)
+    if (st && st->sim != STREAM_UNKNOWN) {
         sim_stream_close(s->sim, st->sim);
+        session_lock(s);
+        notes_end_process(s->notes, st->process, sim_stream_now_ns(s->sim, st->sim));
+        session_unlock(s);
+    }
     s->open_count--;
     if (s->writer)
         save_end(s, b);
@@ -133,6 +172,22 @@ static void end_stream(session *s, const block *b)
     pthread_mutex_unlock(&s->ends);
 }
 
+/* Events of a block lie between its first one and the next block's first, or the last of all. With the lock held. */
+static void count_activity(session *s, const sim_block *blocks, size_t count)
+{
+    for (size_t i = 0; i < count && s->activity; i++) {
+        uint32_t stream = blocks[i].stream;
+        uint64_t end_ns = sim_stream_now_ns(s->sim, stream);
+        for (size_t next = i + 1; next < count; next++)
+            if (blocks[next].stream == stream && blocks[next].event_count > 0) {
+                end_ns = sim_stream_time_ns(s->sim, stream, ev_ticks_of(blocks[next].events[0]));
+                break;
+            }
+        if (blocks[i].event_count > 0) /* a stream is a process of the catalog, counted alike */
+            activity_add(s->activity, stream, sim_stream_time_ns(s->sim, stream, ev_ticks_of(blocks[i].events[0])), end_ns, blocks[i].event_count);
+    }
+}
+
 static void simulate(session *s, const sim_block *blocks, size_t count)
 {
     int error = sim_run(s->sim, blocks, count);
@@ -149,6 +204,7 @@ static void simulate(session *s, const sim_block *blocks, size_t count)
         if (now_ns > s->last_event_ns)
             s->last_event_ns = now_ns;
     }
+    count_activity(s, blocks, count);
     session_unlock(s);
 }
 
@@ -230,6 +286,9 @@ static void *simulation_main(void *argument)
 /* Of --memory, when there is a recording: what is read back from it gets an eighth, and needs it twice for a moment. */
 #define RECALL_PART 8u
 
+/* The least that a history works with, even where --memory is less. */
+static size_t at_least(size_t bytes) { return bytes > HISTORY_BUDGET_MIN ? bytes : HISTORY_BUDGET_MIN; }
+
 /* Half of the cores, so that the program keeps its own; at least one. */
 static unsigned worker_count(void)
 {
@@ -244,10 +303,17 @@ static int start_parts(session *s)
         error = workers_new(&s->workers, worker_count());
     if (!error)
         error = catalog_new(&s->catalog);
+    if (!error)
+        error = activity_new(&s->activity);
+    if (!error)
+        error = notes_new(&s->notes);
+    if (!error && s->desc.counts_methods)
+        error = figures_new(&s->figures, s->catalog);
     sim_desc sim_settings = {
         .workers = s->workers,
         .catalog = s->catalog,
         .sink = take_spans,
+        .note = take_note,
         .lock = lock_model,
         .unlock = unlock_model,
         .context = s,
@@ -265,12 +331,11 @@ static int start_parts(session *s)
     return error;
 }
 
-int session_start(session **out, const session_desc *desc)
+static session *session_new(void)
 {
-    session *s = *out = mem_zalloc(1, sizeof *s);
+    session *s = mem_zalloc(1, sizeof *s);
     if (!s)
-        return -ENOMEM;
-    s->desc = *desc;
+        return NULL;
     pthread_condattr_t attributes;
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
@@ -278,7 +343,70 @@ int session_start(session **out, const session_desc *desc)
     pthread_mutex_init(&s->ends, NULL);
     pthread_cond_init(&s->ended, &attributes);
     pthread_condattr_destroy(&attributes);
+    return s;
+}
+
+int session_start(session **out, const session_desc *desc)
+{
+    session *s = *out = session_new();
+    if (!s)
+        return -ENOMEM;
+    s->desc = *desc;
     int error = start_parts(s);
+    if (error) {
+        session_stop(s);
+        *out = NULL;
+    }
+    return error;
+}
+
+/* Of --memory: what an outline may take until the history has grown into its place. */
+#define OUTLINE_PART 8u
+
+static int open_parts(session *s)
+{
+    size_t recall_bytes = s->desc.memory_bytes / RECALL_PART, outline_bytes = s->desc.memory_bytes / OUTLINE_PART;
+    int error = catalog_new(&s->catalog);
+    if (!error)
+        error = activity_new(&s->activity);
+    if (!error)
+        error = history_new(&s->history, at_least(s->desc.memory_bytes - 2 * recall_bytes - outline_bytes));
+    if (!error)
+        error = playback_new(&s->playback, &(playback_desc){
+                                               .reader = s->reader,
+                                               .catalog = s->catalog,
+                                               .history = s->history,
+                                               .activity = s->activity,
+                                               .worker_count = worker_count(),
+                                               .outline_bytes_max = outline_bytes,
+                                               .lock = lock_model,
+                                               .unlock = unlock_model,
+                                               .context = s,
+                                           });
+    if (!error && recall_new(&s->recall, &(recall_desc){
+                                 .path = s->recording,
+                                 .budget_bytes = at_least(recall_bytes),
+                                 .catalog = s->catalog,
+                                 .lock = lock_model,
+                                 .unlock = unlock_model,
+                                 .context = s,
+                             }) != 0)
+        s->recall = NULL; /* what is looked at shows when playback has come to it */
+    return error;
+}
+
+int session_open(session **out, record_reader *reader, const char *path, size_t memory_bytes)
+{
+    session *s = *out = session_new();
+    if (!s) {
+        record_close(reader);
+        return -ENOMEM;
+    }
+    s->desc.memory_bytes = memory_bytes;
+    s->reader = reader;
+    s->recording = path;
+    s->last_event_ns = record_info_of(reader).end_ns;
+    int error = open_parts(s);
     if (error) {
         session_stop(s);
         *out = NULL;
@@ -295,12 +423,12 @@ int session_record(session *s, const char *path, bool goes_on, char *error, size
 int session_begin(session *s)
 {
     size_t recall_bytes = s->writer ? s->desc.memory_bytes / RECALL_PART : 0;
-    int error = history_new(&s->history, s->desc.memory_bytes - 2 * recall_bytes);
+    int error = history_new(&s->history, at_least(s->desc.memory_bytes - 2 * recall_bytes));
     if (error)
         return error;
     if (s->writer && recall_new(&s->recall, &(recall_desc){
                                     .path = s->recording,
-                                    .budget_bytes = recall_bytes,
+                                    .budget_bytes = at_least(recall_bytes),
                                     .first_stream = record_writer_first_stream(s->writer),
                                     .catalog = s->catalog,
                                     .lock = lock_model,
@@ -323,9 +451,16 @@ void session_stop(session *s)
         pthread_join(s->thread, NULL);
     intake_stop(s->intake);
     recall_delete(s->recall);
+    playback_delete(s->playback);
+    record_close(s->reader);
+    if (s->writer && s->has_thread && s->open_count > 0)
+        save_overview(s); /* it ends before its programs do */
     record_writer_close(s->writer);
     sim_delete(s->sim);
+    figures_delete(s->figures);
+    notes_delete(s->notes);
     history_delete(s->history);
+    activity_delete(s->activity);
     catalog_delete(s->catalog);
     workers_delete(s->workers);
     block_pool_delete(s->pool);
@@ -341,7 +476,8 @@ void session_stop(session *s)
 
 session_model session_model_of(session *s)
 {
-    session_model m = {.catalog = s->catalog, .history = s->history, .sim = s->sim, .last_event_ns = s->last_event_ns};
+    session_model m = {.catalog = s->catalog, .history = s->history, .sim = s->sim, .activity = s->activity, .figures = s->figures, .notes = s->notes,
+                       .last_event_ns = s->last_event_ns};
     if (s->recall) {
         m.detail = recall_hold(s->recall, &m.detail_begin_ns, &m.detail_end_ns);
         s->holds_detail = true;
@@ -351,12 +487,15 @@ session_model session_model_of(session *s)
 
 bool session_look_at(session *s, uint64_t begin_ns, uint64_t end_ns)
 {
+    if (s->playback && playback_status_of(s->playback).is_outlined)
+        playback_go_on(s->playback);
     if (!s->recall)
         return false;
     session_lock(s);
     uint64_t evicted_end_ns = history_stats_of(s->history).evicted_end_ns;
     session_unlock(s);
-    if (begin_ns < evicted_end_ns)
+    uint64_t there_ns = s->playback ? playback_status_of(s->playback).done_ns : UINT64_MAX; /* later is not there yet */
+    if (begin_ns < evicted_end_ns || end_ns > there_ns)
         recall_want(s->recall, begin_ns, end_ns);
     uint64_t generation = recall_generation(s->recall);
     bool has_more = generation != s->seen_generation;
@@ -378,8 +517,31 @@ static double rate_of(session *s, uint64_t event_count)
     return s->rate;
 }
 
+/* The file is as it is: what changes is how much of it has been read. */
+static session_status file_status(session *s)
+{
+    playback_status read = playback_status_of(s->playback);
+    record_info info = record_info_of(s->reader);
+    memcpy(s->file_problem, info.problem, sizeof s->file_problem);
+    session_lock(s);
+    history_stats kept = history_stats_of(s->history);
+    session_unlock(s);
+    const char *problem = *s->file_problem ? s->file_problem : s->recall ? recall_problem(s->recall) : NULL;
+    return (session_status){
+        .event_count = info.event_count,
+        .history = kept,
+        .stream_count = info.stream_count,
+        .problem = read.error ? "memory is out: the recording was not read to its end" : problem,
+        .file = s->recording,
+        .read_share = read.share,
+        .is_outlined = read.is_outlined,
+    };
+}
+
 session_status session_status_of(session *s)
 {
+    if (s->reader)
+        return file_status(s);
     intake_stats in = intake_stats_of(s->intake);
     uint64_t queued = block_pool_backlog(s->pool), working = atomic_load_explicit(&s->working, memory_order_relaxed);
     session_lock(s);
@@ -403,8 +565,11 @@ session_status session_status_of(session *s)
         .is_over = intake_is_over(s->intake) && ended == in.stream_count,
         .watched_left = watched_left,
         .problem = unwritten ? unwritten : problem,
+        .recording_failed = unwritten != NULL,
         .recording = s->recording,
         .recorded_bytes = s->writer ? record_writer_stats_of(s->writer).file_bytes : 0,
+        .read_share = 1,
+        .is_outlined = true,
     };
 }
 

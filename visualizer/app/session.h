@@ -1,18 +1,24 @@
-/* app/session.h - everything behind the picture: drain, simulation, history and recording, on threads of their own.
+/* app/session.h - everything behind the picture: drain, simulation, history and recording, on threads of their own; or a file.
  * For:     main.c, window.c, window_shot.c.
  * Idea:    intake's thread fills blocks; the session's thread takes them, runs the parallel scan and appends to the history;
  *          the window's thread reads under the model lock. Order of importance: drain, simulate, draw.
  *
  *            rings ─intake thread─> blocks ─simulation thread + workers─> catalog, history ─model lock─> window thread
+ *          A session that is read from a recording has no intake: playback.h fills the model instead.
  * Use:     session_start; session_record, if it is to be recorded; session_begin; session_lock, read session_model,
  *          session_unlock; session_wait; session_stop.
+ *          Of a recording: session_open; session_lock …; session_stop.
  * Memory:  owns intake, block pool, simulation, catalog, history and the recording's writer.
  * Threads: session_start to session_begin, session_wait and session_stop on one thread; the others as said.
  */
 #ifndef RRTRACE_APP_SESSION_H
 #define RRTRACE_APP_SESSION_H
 
+#include "history/activity.h"
+#include "history/figures.h"
 #include "history/history.h"
+#include "history/notes.h"
+#include "record/reader.h"
 #include "sim/catalog.h"
 #include "sim/sim.h"
 
@@ -28,6 +34,7 @@ typedef struct session_desc {
     const char *socket_path;
     pid_t watch_pid;
     size_t memory_bytes;
+    bool counts_methods; /* session_model.figures is wanted: it costs some ns a call */
 } session_desc;
 
 /* Read under the lock. */
@@ -37,6 +44,9 @@ typedef struct session_model {
     const history *detail; /* read back from the recording: whole in [detail_begin_ns, detail_end_ns); NULL: nothing */
     uint64_t detail_begin_ns, detail_end_ns;
     const sim *sim;
+    const activity *activity; /* NULL: memory was out */
+    const figures *figures; /* NULL: not counted */
+    const notes *notes;
     uint64_t last_event_ns; /* the newest event seen, 0: none yet */
 } session_model;
 
@@ -50,6 +60,10 @@ typedef struct session_status {
     const char *problem; /* one line, or NULL: the recording's, else the last damaged stream's. Valid until session_stop */
     const char *recording; /* the file's path, NULL: none. As given to session_record */
     uint64_t recorded_bytes;
+    bool recording_failed; /* it ended before the session: problem says why */
+    const char *file;    /* the recording that is shown, NULL: programs are */
+    double read_share;   /* of that file: what is in the history, 1: all. Programs: 1 */
+    bool is_outlined;    /* of that file: names and outline are there. Programs: true */
 } session_status;
 
 /* Lets programs in. Their events wait until session_begin. 0 or -errno. */
@@ -58,6 +72,9 @@ int session_start(session **out, const session_desc *desc);
  * one line. */
 int session_record(session *s, const char *path, bool goes_on, char *error, size_t error_bytes);
 int session_begin(session *s); /* 0 or -errno */
+/* A recording instead of programs; it is at work at once. reader, of the file path: taken over, also on failure. path: borrowed
+ * until session_stop. 0 or -errno. */
+int session_open(session **out, record_reader *reader, const char *path, size_t memory_bytes);
 void session_stop(session *s);                              /* NULL is fine */
 
 void session_lock(session *s);

@@ -9,6 +9,7 @@
 #include "view/view.h"
 
 #include <stddef.h>
+#include <stdint.h>
 
 typedef struct shot_desc {
     const char *path;
@@ -16,7 +17,8 @@ typedef struct shot_desc {
     view_desc view;         /* is_software and is_still are set here */
 } shot_desc;
 
-/* The file appears whole or not at all. */
+/* rgba: width * height * 4 bytes. The file appears whole or not at all; so below. */
+int shot_write(const char *path, uint32_t width, uint32_t height, const uint8_t *rgba, char *error, size_t error_bytes);
 int shot_draw(const shot_desc *desc, const view_model *model, const view_status *status, char *error, size_t error_bytes);
 /* The same of a session, as it is now; it stands still meanwhile. */
 int shot_take(session *s, const char *path, uint32_t width, uint32_t height, char *error, size_t error_bytes);

@@ -1,11 +1,14 @@
 #include "app/window.h"
 
+#include "app/window_ask.h"
+#include "app/window_state.h"
 #include "base/mem.h"
 #include "gpu/gpu.h"
 #include "view/view.h"
 #include "wire/clock.h"
 
 #include <SDL2/SDL.h>
+#include <SDL2/SDL_vulkan.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,6 +28,8 @@ struct window {
     gpu *gpu;
     view *view;
     bool quits;
+    window_asks asks;
+    window_state state; /* as it was found */
     bool needs_frame; /* input or the window system asks for one now */
     uint64_t drawn_hash; /* of the frame on the screen */
     uint32_t modifiers; /* VIEW_MOD_…, as of the last event taken: SDL's own state runs ahead of its queue */
@@ -61,12 +66,24 @@ static view_key key_of(SDL_Keysym k)
     case SDL_SCANCODE_F: return VIEW_KEY_F;
     case SDL_SCANCODE_F1: return VIEW_KEY_HELP;
     case SDL_SCANCODE_ESCAPE: return VIEW_KEY_ESC;
+    case SDL_SCANCODE_RETURN:
+    case SDL_SCANCODE_KP_ENTER: return VIEW_KEY_ENTER;
+    case SDL_SCANCODE_TAB: return VIEW_KEY_TAB;
+    case SDL_SCANCODE_BACKSPACE: return VIEW_KEY_BACKSPACE;
+    case SDL_SCANCODE_DELETE: return VIEW_KEY_DELETE;
     default: break;
     }
     /* Signs and the letter of a shortcut go by what is printed on the key. */
     if (k.sym == SDLK_QUESTION || (k.sym == SDLK_SLASH && (k.mod & KMOD_SHIFT)))
         return VIEW_KEY_HELP;
     return k.sym == SDLK_q ? VIEW_KEY_Q : VIEW_KEY_NONE;
+}
+
+/* Keys that also edit a line. */
+static bool repeats(view_key key)
+{
+    return key == VIEW_KEY_ESC || key == VIEW_KEY_BACKSPACE || key == VIEW_KEY_DELETE || key == VIEW_KEY_LEFT || key == VIEW_KEY_RIGHT ||
+           key == VIEW_KEY_TAB || key == VIEW_KEY_ENTER;
 }
 
 static uint32_t modifiers_of(uint16_t m)
@@ -124,8 +141,14 @@ static void take_event(window *w, const SDL_Event *e)
         in.type = VIEW_INPUT_KEY;
         in.key = key_of(e->key.keysym);
         in.is_down = e->type == SDL_KEYDOWN;
-        if (in.key == VIEW_KEY_NONE || (e->key.repeat && in.key != VIEW_KEY_ESC))
+        if (in.key == VIEW_KEY_NONE || (e->key.repeat && !repeats(in.key)))
             return; /* held keys are the view's business: it knows how long */
+        break;
+    case SDL_TEXTINPUT:
+        if (strlen(e->text.text) >= sizeof in.text || w->modifiers & (VIEW_MOD_CTRL | VIEW_MOD_ALT))
+            return;
+        in.type = VIEW_INPUT_TEXT;
+        memcpy(in.text, e->text.text, strlen(e->text.text) + 1);
         break;
     case SDL_MOUSEBUTTONDOWN:
     case SDL_MOUSEBUTTONUP:
@@ -163,11 +186,15 @@ static double seconds_since(uint64_t counter)
 static void set_title(window *w, session *s, const session_status *status)
 {
     char title[sizeof w->title];
+    const char *name = status->file ? strrchr(status->file, '/') : NULL;
     session_lock(s);
     const catalog *c = session_model_of(s).catalog;
     const char *command = catalog_process_count(c) > 0 ? catalog_process_at(c, 0)->command : "";
-    snprintf(title, sizeof title, "rrtrace%s%.100s%s", *command ? ": " : "", command,
-             status->stream_count > 0 && status->open_streams == 0 ? " (ended)" : "");
+    if (status->file)
+        snprintf(title, sizeof title, "rrtrace: %.100s", name ? name + 1 : status->file);
+    else
+        snprintf(title, sizeof title, "rrtrace%s%.100s%s", *command ? ": " : "", command,
+                 status->stream_count > 0 && status->open_streams == 0 ? " (ended)" : "");
     session_unlock(s);
     if (strcmp(title, w->title) != 0) {
         memcpy(w->title, title, sizeof title);
@@ -212,7 +239,7 @@ static int draw_frame(window *w, session *s, const session_status *status, bool 
     double elapsed_s = w->counter_last ? seconds_since(w->counter_last) : 0.0;
     w->counter_last = SDL_GetPerformanceCounter();
     count_frame(w, elapsed_s);
-    bool ended = status->stream_count > 0 && status->open_streams == 0;
+    bool ended = status->file || (status->stream_count > 0 && status->open_streams == 0);
     view_status shown = {
         .events_per_s = status->events_per_s,
         .frames_per_s = w->frames_per_s,
@@ -227,6 +254,8 @@ static int draw_frame(window *w, session *s, const session_status *status, bool 
         .device = gpu_device_name(w->gpu),
         .note = status->problem ? status->problem : view_font_problem(w->view),
         .ended = ended,
+        .is_file = status->file != NULL,
+        .read_share = status->read_share,
     };
     uint32_t width_px, height_px;
     gpu_extent(w->gpu, &width_px, &height_px);
@@ -241,12 +270,17 @@ static int draw_frame(window *w, session *s, const session_status *status, bool 
         .detail_begin_ns = m.detail_begin_ns,
         .detail_end_ns = m.detail_end_ns,
         .sim = m.sim,
+        .activity = m.activity,
+        .figures = m.figures,
+        .notes = m.notes,
         .now_ns = ended ? m.last_event_ns : now_ns,
     };
     uint64_t build_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
     view_build(w->view, &model, &shown, width_px ? width_px : 1, height_px ? height_px : 1, elapsed_s, &frame);
     double cpu_ms = (double)(clock_ns(CLOCK_THREAD_CPUTIME_ID) - build_ns) * 1e-6;
     session_unlock(s);
+    if (window_ask(&w->asks, w->gpu, w->view))
+        w->needs_frame = true;
     uint64_t begin_ns, end_ns;
     view_range(w->view, &begin_ns, &end_ns);
     if (session_look_at(s, begin_ns, end_ns))
@@ -258,12 +292,17 @@ static int draw_frame(window *w, session *s, const session_status *status, bool 
     if (view_atlas(w->view, &pixels, &atlas_width, &atlas_height))
         result = gpu_set_atlas(w->gpu, pixels, atlas_width, atlas_height);
     uint64_t hash = hash_frame(&frame);
-    if (result >= 0 && !is_wanted && hash == w->drawn_hash)
+    if (result >= 0 && !is_wanted && hash == w->drawn_hash && !w->asks.wants_picture)
         return FRAME_SAME;
     uint64_t before = SDL_GetPerformanceCounter();
     if (result >= 0)
         result = gpu_draw(w->gpu, &frame);
     w->drawn_hash = result == GPU_DRAWN ? hash : 0;
+    if (result == GPU_DRAWN && w->asks.wants_picture) {
+        window_ask_picture(&w->asks, w->gpu, w->view);
+        w->needs_frame = true;
+        return result; /* what it took says nothing about the others */
+    }
     double device_ms = gpu_times_of(w->gpu).device_ms; /* unlike ours, without waits for the display */
     if (result == GPU_DRAWN)
         view_frame_cost(w->view, device_ms > 0 ? device_ms : seconds_since(before) * 1e3, cpu_ms);
@@ -307,8 +346,8 @@ int window_run(window *w, session *s)
         if (w->desc.close_on_exit && status.is_over)
             break;
         set_title(w, s, &status);
-        bool ended = status.stream_count > 0 && status.open_streams == 0;
-        bool is_still = (ended || view_is_paused(w->view)) && status.event_count == last_events &&
+        bool ended = status.file || (status.stream_count > 0 && status.open_streams == 0);
+        bool is_still = status.is_outlined && (ended || view_is_paused(w->view)) && status.event_count == last_events &&
                         !view_is_moving(w->view) && !w->needs_frame;
         last_events = status.event_count;
         bool is_wanted = w->needs_frame;
@@ -328,9 +367,19 @@ int window_run(window *w, session *s)
 
 /* ---- open and close ------------------------------------------------------------------------------------------- */
 
+/* How large text and lines are to be: what the desktop scales by itself, says, or what the screen's density asks for. */
 static float display_scale(SDL_Window *sdl)
 {
     float dpi = 0.0f;
+    int width, height, width_px, height_px;
+    SDL_GetWindowSize(sdl, &width, &height);
+    SDL_Vulkan_GetDrawableSize(sdl, &width_px, &height_px);
+    if (width > 0 && width_px > width)
+        return (float)width_px / (float)width;
+    const char *said = getenv("GDK_SCALE") ? getenv("GDK_SCALE") : getenv("QT_SCALE_FACTOR");
+    float factor = said ? strtof(said, NULL) : 0;
+    if (factor >= 1 && factor <= 4)
+        return factor;
     int display = SDL_GetWindowDisplayIndex(sdl);
     if (display < 0 || SDL_GetDisplayDPI(display, &dpi, NULL, NULL) != 0 || dpi < 120.0f)
         return 1.0f;
@@ -343,6 +392,10 @@ int window_open(window **out, const window_desc *desc, char *error, size_t error
     if (!w)
         return -ENOMEM;
     w->desc = *desc;
+    window_asks_init(&w->asks);
+    w->state = (window_state){desc->width, desc->height, VIEW_CAMERA_SCENE};
+    if (desc->is_size_free)
+        window_state_load(&w->state);
     if (!getenv("DISPLAY") && !getenv("WAYLAND_DISPLAY") && !getenv("SDL_VIDEODRIVER")) {
         snprintf(error, error_bytes, "no display"); /* SDL would look for screens of its own kinds, and complain */
         window_close(w);
@@ -354,8 +407,8 @@ int window_open(window **out, const window_desc *desc, char *error, size_t error
     SDL_SetHint(SDL_HINT_VIDEO_X11_NET_WM_BYPASS_COMPOSITOR, "0");
     int result = SDL_Init(SDL_INIT_VIDEO) == 0 ? 0 : -ENODEV;
     if (!result) {
-        w->sdl = SDL_CreateWindow("rrtrace", SDL_WINDOWPOS_UNDEFINED, SDL_WINDOWPOS_UNDEFINED, (int)desc->width,
-                                  (int)desc->height, SDL_WINDOW_VULKAN | SDL_WINDOW_RESIZABLE | SDL_WINDOW_ALLOW_HIGHDPI);
+        w->sdl = SDL_CreateWindow("rrtrace", SDL_WINDOWPOS_UNDEFINED, SDL_WINDOWPOS_UNDEFINED, (int)w->state.width,
+                                  (int)w->state.height, SDL_WINDOW_VULKAN | SDL_WINDOW_RESIZABLE | SDL_WINDOW_ALLOW_HIGHDPI);
         result = w->sdl ? 0 : -ENODEV;
     }
     if (result) {
@@ -366,7 +419,8 @@ int window_open(window **out, const window_desc *desc, char *error, size_t error
             snprintf(error, error_bytes, "%s", w->gpu ? gpu_error(w->gpu) : strerror(-result));
     }
     if (!result) {
-        result = view_new(&w->view, &(view_desc){.scale = display_scale(w->sdl), .is_software = gpu_is_software(w->gpu)});
+        result = view_new(&w->view, &(view_desc){.scale = display_scale(w->sdl), .is_software = gpu_is_software(w->gpu),
+                                                .camera = w->state.camera});
         if (result)
             snprintf(error, error_bytes, "%s", strerror(-result));
     }
@@ -379,10 +433,24 @@ int window_open(window **out, const window_desc *desc, char *error, size_t error
 
 unsigned window_validation_count(const window *w) { return gpu_validation_count(w->gpu); }
 
+static void remember(const window *w)
+{
+    int width, height;
+    window_state now = {w->state.width, w->state.height, view_camera_of(w->view)};
+    if (w->desc.is_size_free && !(SDL_GetWindowFlags(w->sdl) & (SDL_WINDOW_MAXIMIZED | SDL_WINDOW_FULLSCREEN))) {
+        SDL_GetWindowSize(w->sdl, &width, &height);
+        now.width = (uint32_t)width;
+        now.height = (uint32_t)height;
+    }
+    window_state_save(&now);
+}
+
 void window_close(window *w)
 {
     if (!w)
         return;
+    if (w->view)
+        remember(w);
     view_delete(w->view);
     gpu_delete(w->gpu);
     if (w->sdl)

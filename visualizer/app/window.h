@@ -16,6 +16,7 @@ typedef struct window window;
 
 typedef struct window_desc {
     uint32_t width, height; /* in the desktop's units */
+    bool is_size_free; /* the user has said nothing of it: as the window was left the last time */
     bool close_on_exit;
     bool validation;
     const volatile sig_atomic_t *stops; /* becomes true when the process is told to end */

@@ -4,9 +4,12 @@
 #include "gpu/gpu.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define STB_IMAGE_WRITE_IMPLEMENTATION
@@ -16,21 +19,59 @@
 #include <stb/stb_image_write.h>
 #pragma GCC diagnostic pop
 
-static int write_png(const char *path, uint32_t width, uint32_t height, const uint8_t *rgba, char *error, size_t error_bytes)
+/* All of it, or a negative errno. */
+static int write_all(int fd, const unsigned char *bytes, size_t count)
 {
-    size_t length = strlen(path);
-    char *temporary = mem_alloc(length + 16, 1);
-    if (!temporary)
-        return -ENOMEM;
-    snprintf(temporary, length + 16, "%s.part", path);
-    int result = 0;
-    errno = 0;
-    if (!stbi_write_png(temporary, (int)width, (int)height, 4, rgba, (int)width * 4) || rename(temporary, path) != 0) {
-        result = errno ? -errno : -EIO;
-        snprintf(error, error_bytes, "%s: can't be written: %s", path, strerror(-result));
-        unlink(temporary);
+    while (count > 0) {
+        ssize_t written = write(fd, bytes, count);
+        if (written < 0 && errno == EINTR)
+            continue;
+        if (written < 0)
+            return -errno;
+        bytes += written;
+        count -= (size_t)written;
     }
-    mem_free(temporary);
+    return 0;
+}
+
+static int write_file(const char *path, int flags, const unsigned char *bytes, size_t count)
+{
+    int fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY | flags, 0666);
+    if (fd < 0)
+        return -errno;
+    int error = write_all(fd, bytes, count);
+    if (close(fd) != 0 && !error)
+        error = -errno;
+    return error;
+}
+
+/* A file appears whole or stays as it was; a device takes what it is given; of a link it is the file behind it. */
+static int put_file(const char *path, const unsigned char *bytes, size_t count)
+{
+    struct stat st;
+    char target[PATH_MAX], temporary[PATH_MAX + 8];
+    bool is_there = stat(path, &st) == 0;
+    if (is_there && !S_ISREG(st.st_mode))
+        return S_ISDIR(st.st_mode) ? -EISDIR : write_file(path, 0, bytes, count);
+    if (!is_there || !realpath(path, target))
+        snprintf(target, sizeof target, "%s", path);
+    snprintf(temporary, sizeof temporary, "%s.part", target);
+    int error = write_file(temporary, O_CREAT | O_TRUNC, bytes, count);
+    if (!error && rename(temporary, target) != 0)
+        error = -errno;
+    if (error)
+        unlink(temporary);
+    return error;
+}
+
+int shot_write(const char *path, uint32_t width, uint32_t height, const uint8_t *rgba, char *error, size_t error_bytes)
+{
+    int count = 0;
+    unsigned char *png = stbi_write_png_to_mem(rgba, (int)width * 4, (int)width, (int)height, 4, &count);
+    int result = png ? put_file(path, png, (size_t)count) : -ENOMEM;
+    if (result)
+        snprintf(error, error_bytes, "%s: can't be written: %s", path, strerror(-result));
+    free(png); /* stb takes it from malloc */
     return result;
 }
 
@@ -85,7 +126,7 @@ int shot_draw(const shot_desc *desc, const view_model *model, const view_status 
     if (result)
         snprintf(error, error_bytes, "%s: no picture: %s", desc->path, g && *gpu_error(g) ? gpu_error(g) : strerror(-result));
     else
-        result = write_png(desc->path, desc->width, desc->height, rgba, error, error_bytes);
+        result = shot_write(desc->path, desc->width, desc->height, rgba, error, error_bytes);
     if (!result && gpu_validation_count(g) > 0) {
         snprintf(error, error_bytes, "%s: the validation layer had %u messages", desc->path, gpu_validation_count(g));
         result = -EPROTO;
@@ -102,7 +143,7 @@ int shot_take(session *s, const char *path, uint32_t width, uint32_t height, cha
     view_status shown = status_for(&status);
     session_lock(s);
     session_model m = session_model_of(s);
-    view_model model = {.catalog = m.catalog, .history = m.history, .sim = m.sim, .now_ns = m.last_event_ns};
+    view_model model = {.catalog = m.catalog, .history = m.history, .sim = m.sim, .notes = m.notes, .now_ns = m.last_event_ns};
     int result = shot_draw(&(shot_desc){.path = path, .width = width, .height = height}, &model, &shown, error, error_bytes);
     session_unlock(s);
     return result;

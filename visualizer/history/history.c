@@ -1,5 +1,7 @@
 #include "history/store.h"
 
+#include "history/outline.h"
+
 #include "base/mem.h"
 
 #include <errno.h>
@@ -255,7 +257,8 @@ int history_append(history *h, uint32_t track_number, const sim_span *spans, siz
 uint32_t history_rows(const history *h, uint32_t track_number)
 {
     const track_rows *t = track_at(h, track_number);
-    return t ? t->row_count : 0;
+    uint32_t rows = t ? t->row_count : 0, outlined = h->outline ? outline_rows(h->outline, track_number) : 0;
+    return rows > outlined ? rows : outlined;
 }
 
 bool history_extent(const history *h, uint32_t track_number, uint64_t *begin_ns, uint64_t *end_ns)

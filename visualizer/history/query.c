@@ -1,5 +1,7 @@
 #include "history/store.h"
 
+#include "history/outline.h"
+
 #define CANDIDATES 4u
 
 /* Spans and nodes of one row come in time order; neighbours that fit into resolution_ns together become one answer. */
@@ -185,23 +187,41 @@ size_t history_query_counted(const history *h, uint32_t track, uint32_t depth, u
     return count;
 }
 
+/* To count answers in out, those of the outline behind the row's last span. */
+static size_t add_outline(const history *h, uint32_t track, uint32_t depth, uint64_t begin_ns, uint64_t end_ns, uint64_t resolution_ns,
+                          bool by_cells, history_node *out, size_t max, size_t count)
+{
+    if (!h->outline || count == max)
+        return count;
+    const row *r = history_row(h, track, depth);
+    uint64_t from_ns = r && r->group ? r->last_end_ns : 0;
+    return count + outline_query(h->outline, track, depth, from_ns, begin_ns, end_ns, resolution_ns, by_cells, out + count, max - count);
+}
+
+static size_t answer(const history *h, uint32_t track, uint32_t depth, uint64_t begin_ns, uint64_t end_ns, uint64_t resolution_ns,
+                     bool by_cells, history_node *out, size_t max)
+{
+    uint64_t visited;
+    resolution_ns = resolution_ns ? resolution_ns : 1;
+    size_t count = history_query_counted(h, track, depth, begin_ns, end_ns, resolution_ns, by_cells, out, max, &visited);
+    return add_outline(h, track, depth, begin_ns, end_ns, resolution_ns, by_cells, out, max, count);
+}
+
 size_t history_query(const history *h, uint32_t track, uint32_t depth, uint64_t begin_ns, uint64_t end_ns,
                      uint64_t resolution_ns, history_node *out, size_t max)
 {
-    uint64_t visited;
-    return history_query_counted(h, track, depth, begin_ns, end_ns, resolution_ns, false, out, max, &visited);
+    return answer(h, track, depth, begin_ns, end_ns, resolution_ns, false, out, max);
 }
 
 size_t history_query_cells(const history *h, uint32_t track, uint32_t depth, uint64_t begin_ns, uint64_t end_ns,
                            uint64_t resolution_ns, history_node *out, size_t max)
 {
-    uint64_t visited;
-    return history_query_counted(h, track, depth, begin_ns, end_ns, resolution_ns, true, out, max, &visited);
+    return answer(h, track, depth, begin_ns, end_ns, resolution_ns, true, out, max);
 }
 
 bool history_has_spans(const history *h, uint32_t track, uint32_t depth, uint64_t begin_ns, uint64_t end_ns)
 {
     history_node first;
     walk w = {.begin_ns = begin_ns, .end_ns = end_ns, .resolution_ns = UINT64_MAX, .out = &first, .max = 1, .ends_at_first = true};
-    return run_query(&w, h, track, depth) > 0;
+    return run_query(&w, h, track, depth) > 0 || add_outline(h, track, depth, begin_ns, end_ns, 1, false, &first, 1, 0) > 0;
 }

@@ -108,6 +108,7 @@ struct history {
     size_t column_bytes;  /* of rows' arrays of columns */
     uint64_t span_count, evicted_count, evicted_end_ns;
     uint32_t row_count;
+    const struct outline *outline; /* borrowed; NULL: none */
 };
 
 /* --- store.c: memory ----------------------------------------------------------------------------------------- */

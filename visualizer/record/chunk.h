@@ -9,6 +9,7 @@
  *            EVENTS         0: definitions (zstd)  1: state before the events, may be empty (zstd)  2: columns
  *            STREAM_BEGINS  0: chunk_begins
  *            STREAM_ENDS    0: what was wrong with the stream, as text; empty: nothing
+ *            OVERVIEW       0: what the session looked like from afar (overview.h; zstd)
  *            INDEX          0: chunk_index_head  1: chunk_streams (zstd)  2: chunk_entries (zstd)
  * Memory:  none.
  * Units:   CLOCK_MONOTONIC ns; all numbers little-endian, as memory has them on the machines that we run on.
@@ -47,7 +48,8 @@ typedef enum chunk_kind {
     CHUNK_STREAM_BEGINS = 1,
     CHUNK_EVENTS,
     CHUNK_STREAM_ENDS,
-    CHUNK_INDEX, /* readers skip other kinds */
+    CHUNK_INDEX,
+    CHUNK_OVERVIEW, /* readers skip other kinds, and may skip this */
 } chunk_kind;
 
 typedef struct chunk_part {
@@ -109,6 +111,7 @@ _Static_assert(sizeof(chunk_file_header) == 64 && sizeof(chunk_head) == 96 && si
 _Static_assert(sizeof(chunk_stream) == 40 && sizeof(chunk_trailer) == 24 && sizeof(chunk_begins) == 16, "no padding");
 
 #define CHUNK_STATE_BYTES_MAX (64u << 20) /* raw; a state larger than that is not stored */
+#define CHUNK_OVERVIEW_BYTES_MAX (64u << 20)
 #define CHUNK_TEXT_BYTES_MAX 1024u
 #define CHUNK_ENTRY_BYTES_MAX 256u /* an index whose entries have grown beyond that is not ours to read */
 

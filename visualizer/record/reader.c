@@ -36,6 +36,7 @@ struct record_reader {
     char *path; /* owned */
     chunk_file_header header;
     uint64_t file_bytes;
+    uint64_t known_bytes; /* behind the last chunk: what comes next begins here */
     bool is_complete;
     VEC(entry) entries;
     VEC(record_stream) streams;
@@ -155,12 +156,15 @@ static int read_part(record_reader *r, desk *d, const chunk_head *h, uint64_t of
 
 /* ---- heads -------------------------------------------------------------------------------------------------------- */
 
+/* Numbers of streams are dense, and each stream has a head: readers may have arrays as long as the highest number. */
+static bool is_number_sound(const record_reader *r, uint32_t stream) { return stream < r->file_bytes / sizeof(chunk_head); }
+
 /* Is this what a head can be, in a file of this size? */
 static bool is_sound(const record_reader *r, const chunk_head *h, uint64_t offset)
 {
     if (h->magic != CHUNK_MAGIC || h->crc != chunk_head_crc(h))
         return false;
-    if (offset > r->file_bytes || chunk_bytes(h) > r->file_bytes - offset)
+    if (offset > r->file_bytes || chunk_bytes(h) > r->file_bytes - offset || !is_number_sound(r, h->stream))
         return false;
     if (h->kind == CHUNK_EVENTS && (h->slot_count == 0 || h->slot_count > COLUMNS_EVENTS_MAX || h->event_count > h->slot_count ||
                                     h->parts[2].packed_bytes > PART_BYTES_MAX || h->end_ns < h->begin_ns))
@@ -215,6 +219,7 @@ static int add_entry(record_reader *r, uint64_t offset, const chunk_head *h)
     if (!e)
         return -ENOMEM;
     *e = (entry){offset, *h, h->number != expected};
+    r->known_bytes = offset + chunk_bytes(h);
     bool has_stream = h->kind == CHUNK_EVENTS || h->kind == CHUNK_STREAM_BEGINS || h->kind == CHUNK_STREAM_ENDS;
     record_stream *st = has_stream ? stream_of(r, h->stream) : NULL;
     if (has_stream && !st)
@@ -247,6 +252,8 @@ static int take_streams(record_reader *r, const desk *d, const chunk_index_head 
     for (uint32_t i = 0; i < sizes->stream_count; i++) {
         chunk_stream s;
         memcpy(&s, d->raw.items + (size_t)i * sizes->stream_bytes, sizeof s);
+        if (!is_number_sound(r, s.stream))
+            return -EBADMSG;
         record_stream *st = stream_of(r, s.stream);
         if (!st)
             return -ENOMEM;
@@ -322,6 +329,7 @@ static void forget(record_reader *r)
     r->entries.count = r->streams.count = 0;
     map_free(&r->stream_ids);
     r->begin_ns = r->end_ns = r->event_count = 0;
+    r->known_bytes = r->header.header_bytes;
 }
 
 static int read_begins(record_reader *r, desk *d, const chunk_head *h, uint64_t offset)
@@ -405,6 +413,41 @@ static int scan(record_reader *r, desk *d)
     return 0;
 }
 
+/* ---- a file that still grows ------------------------------------------------------------------------------------------ */
+
+/* The first head that is not whole is that of the chunk being written; an index is the end for now. */
+static int take_new(record_reader *r, desk *d)
+{
+    size_t before = r->entries.count;
+    for (;;) {
+        chunk_head head;
+        uint64_t at = r->known_bytes;
+        int error = read_at(r, at, &head, sizeof head);
+        if (error == -EBADMSG || (!error && (!is_sound(r, &head, at) || head.kind == CHUNK_INDEX)))
+            return (int)(r->entries.count - before);
+        if (!error)
+            error = add_entry(r, at, &head);
+        if (!error && head.kind == CHUNK_STREAM_BEGINS)
+            error = read_begins(r, d, &head, at);
+        if (error)
+            return error;
+    }
+}
+
+int record_refresh(record_reader *r)
+{
+    struct stat st;
+    if (fstat(r->fd, &st) != 0)
+        return -errno;
+    r->file_bytes = (uint64_t)st.st_size;
+    desk *d = take_desk(r);
+    if (!d)
+        return -ENOMEM;
+    int count = take_new(r, d);
+    give_desk(r, d);
+    return count;
+}
+
 /* ---- open and close ------------------------------------------------------------------------------------------------- */
 
 void record_close(record_reader *r)
@@ -471,6 +514,7 @@ static int read_contents(record_reader *r, char *error, size_t error_bytes)
     desk *d = take_desk(r);
     if (!d)
         return say(error, error_bytes, -ENOMEM, r->path, "memory is out");
+    forget(r);
     int code = read_index(r, d);
     if (code == -EBADMSG) {
         forget(r);
@@ -534,6 +578,7 @@ record_chunk record_chunk_at(const record_reader *r, uint32_t i)
     const entry *e = &r->entries.items[i];
     const chunk_head *h = &e->head;
     bool is_known = h->kind >= CHUNK_STREAM_BEGINS && h->kind <= CHUNK_STREAM_ENDS;
+    is_known |= h->kind == CHUNK_OVERVIEW;
     return (record_chunk){
         .stream = h->stream,
         .kind = is_known ? (record_kind)h->kind : RECORD_OTHER,
@@ -661,6 +706,23 @@ int record_definitions(record_reader *r, uint32_t stream, uint32_t end,
     }
     give_desk(r, d);
     return error;
+}
+
+int record_read_overview(record_reader *r, uint32_t i, void (*take)(void *context, const void *bytes, size_t count), void *context)
+{
+    const entry *e = i < r->entries.count ? &r->entries.items[i] : NULL;
+    if (!e || e->head.kind != CHUNK_OVERVIEW)
+        return -EINVAL;
+    desk *d = take_desk(r);
+    if (!d)
+        return -ENOMEM;
+    int error = check_head(r, e);
+    if (!error)
+        error = read_part(r, d, &e->head, e->offset, 0, CHUNK_OVERVIEW_BYTES_MAX);
+    if (!error)
+        take(context, d->raw.items, d->raw.count);
+    give_desk(r, d);
+    return error ? damaged(r, i, error, "checksum differs") : 0;
 }
 
 int record_read_text(record_reader *r, uint32_t i, char *out, size_t bytes)

@@ -7,7 +7,7 @@
  *          last chunk with has_state at or before i: record_read_state and sim_stream_resume (or from the stream's first chunk
  *          with sim_stream_open), then record_read_events chunk by chunk into sim_run; record_close.
  * Memory:  144 bytes a chunk; a few MiB for each thread that reads at the same time.
- * Threads: record_open and record_close on one; all others from any number at once.
+ * Threads: record_open, record_refresh and record_close on one; all others from any number at once.
  * Units:   CLOCK_MONOTONIC ns; slots are 16-byte events, payload of DEFINEs included.
  * Errors:  a file is hostile: sizes, counts and offsets are checked before anything is allocated. What is damaged is said in
  *          one line with the chunk and the byte where it lies, and the rest can still be read. A chunk either gives its
@@ -30,6 +30,10 @@ typedef struct record_reader record_reader;
 int record_open(record_reader **out, const char *path, char *error, size_t error_bytes);
 void record_close(record_reader *r); /* NULL is fine */
 
+/* Of a file that is still being written: takes in the chunks that have come since it was opened or refreshed. How many, or
+ * -errno. Not at the same time as other calls. */
+int record_refresh(record_reader *r);
+
 #define RECORD_PROBLEM_BYTES 512
 
 typedef struct record_info {
@@ -45,7 +49,7 @@ typedef struct record_info {
 record_info record_info_of(record_reader *r);
 
 typedef struct record_stream {
-    uint32_t stream;  /* number in the file */
+    uint32_t stream;  /* number in the file: below file_bytes / 96, however hostile it is */
     uint32_t pid, clock_source;
     bool has_begun;   /* its BEGINS chunk is there: pid and clock_source are known */
     bool has_ended;
@@ -55,7 +59,7 @@ typedef struct record_stream {
 
 record_stream record_stream_at(const record_reader *r, uint32_t i); /* i < stream_count; in order of appearance */
 
-typedef enum record_kind { RECORD_STREAM_BEGINS = 1, RECORD_EVENTS, RECORD_STREAM_ENDS, RECORD_OTHER = 0xffff } record_kind;
+typedef enum record_kind { RECORD_STREAM_BEGINS = 1, RECORD_EVENTS, RECORD_STREAM_ENDS, RECORD_OVERVIEW = 5, RECORD_OTHER = 0xffff } record_kind;
 
 typedef struct record_chunk {
     uint32_t stream;       /* number in the file */
@@ -82,6 +86,8 @@ int record_read_state(record_reader *r, uint32_t i, sim_state *out);
  * Damaged chunks are left out and become the problem. take: payload has head.place bytes. */
 int record_definitions(record_reader *r, uint32_t stream, uint32_t i,
                        void (*take)(void *context, ev head, const void *payload), void *context); /* 0, -EIO or -ENOMEM */
+/* The bytes of an OVERVIEW chunk, for overview_read. take: called once. 0 or as record_read_events. */
+int record_read_overview(record_reader *r, uint32_t i, void (*take)(void *context, const void *bytes, size_t count), void *context);
 /* What a STREAM_ENDS chunk says was wrong with its stream; "": nothing. 0 or as record_read_events. */
 int record_read_text(record_reader *r, uint32_t i, char *out, size_t bytes);
 

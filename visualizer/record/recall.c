@@ -3,6 +3,7 @@
 #include "base/mem.h"
 #include "base/vec.h"
 #include "record/reader.h"
+#include "record/tracks.h"
 #include "sim/sim.h"
 
 #include <errno.h>
@@ -39,66 +40,36 @@ typedef struct reading {
     history *detail;
     catalog *catalog; /* of the replay: the same numbers, other tracks */
     sim *sim;
-    VEC(uint32_t) tracks; /* of the replay -> of the session; SIM_TRACK_NONE: the session has none such */
-    uint32_t known_threads, known_fibers, known_processes;
+    tracks tracks;
+    bool cuts; /* what comes now only ends because the reading does */
     int error;
 } reading;
 
-/* ---- tracks ------------------------------------------------------------------------------------------------------ */
-
-static void name_track(reading *g, uint32_t track, uint32_t session_track)
-{
-    if (track < g->tracks.count)
-        g->tracks.items[track] = session_track;
-}
-
-/* Threads and fibers that have come up in the replay since the last time: which tracks are theirs in the session? */
-static void name_new_tracks(reading *g)
-{
-    const catalog *own = g->catalog, *session = g->r->desc.catalog;
-    size_t count = catalog_track_count(own);
-    if (!vec_reserve(&g->tracks, count)) {
-        g->error = -ENOMEM;
-        return;
-    }
-    for (; g->tracks.count < count; g->tracks.count++)
-        g->tracks.items[g->tracks.count] = SIM_TRACK_NONE;
-    g->r->desc.lock(g->r->desc.context);
-    for (; g->known_processes < catalog_process_count(own); g->known_processes++)
-        if (g->known_processes < catalog_process_count(session))
-            name_track(g, catalog_process_at(own, g->known_processes)->gc_track,
-                       catalog_process_at(session, g->known_processes)->gc_track);
-    for (; g->known_threads < catalog_thread_count(own); g->known_threads++) {
-        const catalog_thread *t = catalog_thread_at(own, g->known_threads);
-        uint32_t id = catalog_find_thread(session, t->process, t->number);
-        if (id != CATALOG_NONE)
-            name_track(g, t->gvl_track, catalog_thread_at(session, id)->gvl_track);
-    }
-    for (; g->known_fibers < catalog_fiber_count(own); g->known_fibers++) {
-        const catalog_fiber *f = catalog_fiber_at(own, g->known_fibers);
-        uint32_t id = catalog_find_fiber(session, catalog_thread_at(own, f->thread)->process, f->number);
-        if (id != CATALOG_NONE)
-            name_track(g, f->track, catalog_fiber_at(session, id)->track);
-    }
-    g->r->desc.unlock(g->r->desc.context);
-}
+/* ---- spans ------------------------------------------------------------------------------------------------------- */
 
 static void take_spans(void *context, uint32_t track, const sim_span *spans, size_t count)
 {
     reading *g = context;
-    if (track >= g->tracks.count)
-        name_new_tracks(g);
-    if (track >= g->tracks.count || g->tracks.items[track] == SIM_TRACK_NONE)
+    uint32_t id;
+    if (!tracks_of(&g->tracks, track, &id))
+        g->error = -ENOMEM;
+    if (id == SIM_TRACK_NONE)
         return;
+    sim_span cut;
+    if (g->cuts && count == 1) { /* they come one by one: shown as calls that go on, not as unwound */
+        cut = spans[0];
+        cut.closed = SIM_CLOSED_RETURN;
+        spans = &cut;
+    }
     size_t first = 0; /* what ended before the stretch is left out */
     for (size_t i = 0; i < count; i++) {
         if (spans[i].end_ns >= g->begin_ns && spans[i].begin_ns < g->end_ns)
             continue;
-        if (i > first && history_append(g->detail, g->tracks.items[track], spans + first, i - first) != 0)
+        if (i > first && history_append(g->detail, id, spans + first, i - first) != 0)
             g->error = -ENOMEM;
         first = i + 1;
     }
-    if (count > first && history_append(g->detail, g->tracks.items[track], spans + first, count - first) != 0)
+    if (count > first && history_append(g->detail, id, spans + first, count - first) != 0)
         g->error = -ENOMEM;
 }
 
@@ -176,31 +147,32 @@ static int replay(reading *g, const record_stream *st, const stretch *s)
         if (c.stream == st->stream && c.kind == RECORD_EVENTS)
             error = replay_chunk(g, number, i);
     }
+    g->cuts = record_chunk_at(g->r->reader, s->last).end_ns < st->end_ns;
     int closed = sim_stream_close(g->sim, number);
+    g->cuts = false;
     return error ? error : closed;
 }
 
 /* ---- a stretch --------------------------------------------------------------------------------------------------- */
 
-/* The file grows while the session runs, and the reader knows it as it was when it was opened. */
+/* The file grows while the session runs. */
 static int open_reader(recall *r, uint64_t end_ns, char *line, size_t line_bytes)
 {
-    if (r->reader && record_info_of(r->reader).end_ns >= end_ns)
-        return 0;
-    record_reader *fresh;
-    int error = record_open(&fresh, r->desc.path, line, line_bytes);
-    if (error)
-        return error;
-    record_close(r->reader);
-    r->reader = fresh;
-    return 0;
+    if (!r->reader)
+        return record_open(&r->reader, r->desc.path, line, line_bytes);
+    int count = record_info_of(r->reader).end_ns < end_ns ? record_refresh(r->reader) : 0;
+    if (count < 0)
+        snprintf(line, line_bytes, "%s: %s", r->desc.path, strerror(-count));
+    return count < 0 ? count : 0;
 }
 
 static int prepare(reading *g)
 {
+    const recall_desc *desc = &g->r->desc;
     int error = catalog_new(&g->catalog);
+    tracks_init(&g->tracks, g->catalog, desc->catalog, desc->lock, desc->unlock, desc->context);
     if (!error)
-        error = history_new(&g->detail, g->r->desc.budget_bytes);
+        error = history_new(&g->detail, desc->budget_bytes);
     if (!error)
         error = sim_new(&g->sim, &(sim_desc){.catalog = g->catalog, .sink = take_spans, .context = g});
     return error;
@@ -283,7 +255,7 @@ static void read_stretch(recall *r, uint64_t begin_ns, uint64_t end_ns)
     sim_delete(g.sim);
     history_delete(g.detail);
     catalog_delete(g.catalog);
-    vec_free(&g.tracks);
+    tracks_free(&g.tracks);
 }
 
 static void *recall_main(void *argument)

@@ -11,7 +11,7 @@
  *          depth 24 are stored every 2.4 million events, and states take a few hundredths of the file however many there are.
  * Use:     record_writer_open; for each stream record_writer_stream_begins, record_writer_events… and _stream_ends; after a
  *          sim_run of exactly these events, if (record_writer_wants_state(w, n)): sim_stream_state, record_writer_state;
- *          record_writer_settle when it may be looked at; record_writer_finish, look at record_writer_problem; record_writer_close.
+ *          record_writer_overview and record_writer_settle when it may be looked at; record_writer_finish, look at record_writer_problem; record_writer_close.
  * Memory:  at most WRITER_BUDGET_BYTES of events that wait (beyond that the caller waits: the ring fills, nothing is lost), a
  *          coder's 5 MiB, and 104 bytes a chunk for the index.
  * Threads: one caller at a time; the writer's own thread does all output.
@@ -60,6 +60,9 @@ int record_writer_state(record_writer *w, uint32_t stream, const sim_state *stat
 
 /* Waits until all that was given is in the file (as far as the system is concerned; not forced on to the disk). */
 int record_writer_flush(record_writer *w);
+/* What the session looked like so far (overview.h): goes before the next index that is written. Copied. 0 or -ENOMEM, which only
+ * leaves the overview out. */
+int record_writer_overview(record_writer *w, const void *bytes, size_t count, uint64_t begin_ns, uint64_t end_ns);
 /* Flushes and writes the index: the file is complete as it stands. More may come; it takes the index's place. */
 int record_writer_settle(record_writer *w);
 /* Flushes, writes the index and closes the file. 0, or what has ended the recording. */
@@ -73,6 +76,7 @@ const char *record_writer_problem(record_writer *w);
 typedef struct record_writer_stats {
     uint64_t file_bytes, event_count, chunk_count; /* in the file by now */
     uint64_t waits;                                /* times the caller had to wait for the disk */
+    uint64_t held_bytes;                           /* of events in memory */
 } record_writer_stats;
 
 record_writer_stats record_writer_stats_of(record_writer *w);

@@ -296,7 +296,8 @@ static void write_gc(const text_view *v)
         put_count(v, p->gc_count, 8);
         pen_text(v->o, " ");
         put_time(v, (double)p->gc_total_ns);
-        put_percent(v, p->gc_total_ns, p->end_ns - p->begin_ns);
+        uint64_t begin_ns = p->begin_ns > m->begin_ns ? p->begin_ns : m->begin_ns, end_ns = p->end_ns < m->end_ns ? p->end_ns : m->end_ns;
+        put_percent(v, p->gc_total_ns, end_ns > begin_ns ? end_ns - begin_ns : 0); /* of the process's time that was measured */
         pen_text(v->o, "  ");
         put_time(v, (double)p->gc_longest_ns);
         pen_text(v->o, "  ");

@@ -21,6 +21,7 @@ void block_work_free(block_work *w)
     vec_free(&w->switches);
     vec_free(&w->runtime);
     vec_free(&w->defines);
+    vec_free(&w->notes);
     vec_free(&w->lines);
     vec_free(&w->spans);
     vec_free(&w->runs);
@@ -261,6 +262,14 @@ static bool summarise_switch(block_work *w, summary_state *st, uint32_t i)
     return true;
 }
 
+static bool add_note(block_work *w, uint32_t part, uint32_t index)
+{
+    block_note *n = vec_push(&w->notes);
+    if (n)
+        *n = (block_note){index, part, w->parts.items[part].has_stack_events};
+    return n != NULL;
+}
+
 static bool summarise_other(block_work *w, summary_state *st, uint32_t *i)
 {
     ev e = w->events[*i];
@@ -284,7 +293,7 @@ static bool summarise_other(block_work *w, summary_state *st, uint32_t *i)
     case EV_THREAD_SUSPENDED:
     case EV_THREAD_RESUMED:
     case EV_THREAD_EXITED: st->thread_known = false; return add_runtime(w, *i, ev_kind_of(e));
-    default: return true; /* SPAN_BEGIN, SPAN_END, MARK: not of the stack */
+    default: return add_note(w, st->part, *i); /* SPAN_BEGIN, SPAN_END, MARK: not of the stack */
     }
 }
 
@@ -331,7 +340,7 @@ int block_summarise(block_work *w, const ev *events, uint32_t event_count)
     w->events = events;
     w->event_count = w->plain_count = event_count;
     w->part_count = 0;
-    w->switches.count = w->runtime.count = w->defines.count = w->lines.count = 0;
+    w->switches.count = w->runtime.count = w->defines.count = w->lines.count = w->notes.count = 0;
     w->spans.count = w->runs.count = w->pending.count = w->exits.count = 0;
     block_part *inherited = part_new(w);
     if (!inherited)

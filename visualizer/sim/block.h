@@ -59,6 +59,7 @@ typedef struct block_part {
     VEC(block_own) own;     /* [0]: the floor, no frame; from [1]: the frames left on top, lowest first */
     /* Set by the prefix step: */
     uint32_t track;
+    uint32_t thread_id;      /* of the catalog; CATALOG_NONE: none yet */
     uint32_t base_depth;     /* frames of the stack that are not in frames */
     VEC(block_frame) frames; /* those of the stack before it that the part pops, and the one below; then emit's stack */
 } block_part;
@@ -68,6 +69,12 @@ typedef struct block_runtime {
     uint32_t index;
     uint32_t kind; /* ev_kind; EV_GC_EXIT also stands for 'a call came, so the GC was over' */
 } block_runtime;
+
+/* A mark, or a user span's begin or end. */
+typedef struct block_note {
+    uint32_t index, part;
+    bool is_placed; /* a stack event came before it in the part: so the part has a place, if need be an invented one */
+} block_note;
 
 typedef struct block_define {
     uint32_t index;
@@ -101,6 +108,7 @@ typedef struct block_work {
     uint32_t final_part;    /* where the block ends */
     VEC(block_runtime) runtime;
     VEC(block_define) defines;
+    VEC(block_note) notes;
     VEC(block_line) lines;
     VEC(sim_span) spans; /* finished, in order of events */
     VEC(block_run) runs; /* spans by track: runs[i] covers the next span_count of spans */

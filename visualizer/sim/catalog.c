@@ -412,13 +412,19 @@ static const catalog_method *unknown_method(const catalog *c, uint32_t process, 
     return names->unknown.items[number];
 }
 
-const catalog_method *catalog_method_of(const catalog *c, uint32_t process, uint32_t number)
+const catalog_method *catalog_method_known(const catalog *c, uint32_t process, uint32_t number)
 {
     const process_names *names = &c->names.items[process];
-    if (number < names->methods.count && names->methods.items[number])
-        return names->methods.items[number];
-    return unknown_method(c, process, number);
+    return number < names->methods.count ? names->methods.items[number] : NULL;
 }
+
+const catalog_method *catalog_method_of(const catalog *c, uint32_t process, uint32_t number)
+{
+    const catalog_method *known = catalog_method_known(c, process, number);
+    return known ? known : unknown_method(c, process, number);
+}
+
+uint32_t catalog_string_limit(const catalog *c, uint32_t process) { return (uint32_t)c->names.items[process].strings.count; }
 
 uint32_t catalog_method_limit(const catalog *c, uint32_t process) { return (uint32_t)c->names.items[process].methods.count; }
 

@@ -92,8 +92,11 @@ bool catalog_define(catalog *c, uint32_t process, ev head, const void *payload, 
 
 /* The method of that number in a process; never NULL: an undefined number gives a method named "(unknown method N)". */
 const catalog_method *catalog_method_of(const catalog *c, uint32_t process, uint32_t number);
+/* The same, but NULL for an undefined number. */
+const catalog_method *catalog_method_known(const catalog *c, uint32_t process, uint32_t number);
 /* Numbers below this are worth asking for. */
 uint32_t catalog_method_limit(const catalog *c, uint32_t process);
+uint32_t catalog_string_limit(const catalog *c, uint32_t process);
 /* The string of that number ("" when undefined). */
 const char *catalog_string_of(const catalog *c, uint32_t process, uint32_t number);
 

@@ -182,6 +182,13 @@ static void define(reference *r, reference_stream *st, ev head, const ev *payloa
     }
 }
 
+static void give_note(reference *r, const reference_stream *st, ev e, uint64_t now_ns)
+{
+    uint32_t thread = st->fiber == CATALOG_NONE ? SIM_TRACK_NONE : catalog_fiber_at(r->desc.catalog, st->fiber)->thread;
+    if (r->desc.note)
+        r->desc.note(r->desc.context, &(sim_note){now_ns, ev_kind_of(e), st->process, thread, e.number, e.place, 0});
+}
+
 int reference_run(reference *r, uint32_t stream, const ev *events, size_t event_count)
 {
     reference_stream *st = &r->streams.items[stream];
@@ -219,7 +226,7 @@ int reference_run(reference *r, uint32_t stream, const ev *events, size_t event_
             i += ev_define_slots(e.place);
             now_ns = timebase_ns(&st->clock.line, ev_ticks_of(e));
             break;
-        default: break;
+        default: give_note(r, st, e, now_ns); break;
         }
         st->last_ticks = ev_ticks_of(e);
         st->last_ns = now_ns;

@@ -94,13 +94,29 @@ static void emit_one(void *context, size_t index, unsigned thread)
         atomic_store_explicit(&s->error, error, memory_order_relaxed);
 }
 
+/* After stacks_fold. was_placed: the stream ran somewhere before this block. */
+static void give_notes(sim *s, const stream *st, const block_work *w, bool was_placed)
+{
+    for (size_t i = 0; s->desc.note && i < w->notes.count; i++) {
+        block_note n = w->notes.items[i];
+        const block_part *p = &w->parts.items[n.part];
+        ev e = w->events[n.index];
+        bool has_place = !p->is_inherited || was_placed || n.is_placed;
+        s->desc.note(s->desc.context, &(sim_note){block_time(w, n.index), ev_kind_of(e), st->process,
+                                                  has_place ? p->thread_id : SIM_TRACK_NONE, e.number, e.place, 0});
+    }
+}
+
 /* Serial: fold one block's summary into the running stacks, and give each of its parts the state that it starts from. */
 static int fold(sim *s, stream *st, block_work *w)
 {
     catalog_process *process = catalog_process_at(s->desc.catalog, st->process);
+    bool was_placed = st->current.fiber != CATALOG_NONE;
     int error = block_read_definitions(w, &st->clock, st->last_ticks, s->desc.catalog, st->process);
     if (!error)
         error = stacks_fold(&s->stacks, w, st->process, &st->current);
+    if (!error)
+        give_notes(s, st, w, was_placed);
     if (!error)
         error = stacks_runtime(&s->stacks, w, st->process);
     if (w->event_count > 0) {
@@ -188,6 +204,11 @@ int sim_stream_close(sim *s, uint32_t number)
 }
 
 uint64_t sim_stream_now_ns(const sim *s, uint32_t number) { return s->streams.items[number].last_ns; }
+
+uint64_t sim_stream_time_ns(const sim *s, uint32_t number, uint64_t ticks)
+{
+    return timebase_ns(&s->streams.items[number].clock.line, ticks);
+}
 
 size_t sim_open_frames(const sim *s, uint32_t track, uint32_t first_depth, sim_span *out, size_t max)
 {

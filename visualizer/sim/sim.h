@@ -40,7 +40,8 @@ typedef struct sim_desc {
     catalog *catalog;        /* borrowed */
     /* Takes finished spans, all of one track, in the order of their ends; called with the lock held. */
     void (*sink)(void *context, uint32_t track, const sim_span *spans, size_t span_count);
-    /* Takes user marks and spans' strings; may be NULL. */
+    /* Takes marks, and begins and ends of user spans, in the order of events; called with the lock held. May be NULL. */
+    void (*note)(void *context, const sim_note *note);
     void (*lock)(void *context);   /* the model lock; may be NULL */
     void (*unlock)(void *context);
     void *context;
@@ -58,6 +59,8 @@ int sim_stream_close(sim *s, uint32_t stream);
 
 /* Time of the newest event of a stream. Model lock. */
 uint64_t sim_stream_now_ns(const sim *s, uint32_t stream);
+/* A time of the stream's clock, by what is known of it by now. Model lock. */
+uint64_t sim_stream_time_ns(const sim *s, uint32_t stream, uint64_t ticks);
 
 /* Frames open on a track after the last sim_run, shallowest first: out[i].depth == first_depth + i; closed == SIM_OPEN,
  * end_ns == begin_ns. GVL and GC tracks have at most one. Returns how many were written, at most max. Model lock. */

@@ -24,6 +24,15 @@ typedef struct sim_span {
 
 _Static_assert(sizeof(sim_span) == 32, "half a cache line");
 
+/* What a program has marked itself: not of any stack. */
+typedef struct sim_note {
+    uint64_t at_ns;
+    uint32_t kind;            /* EV_MARK, EV_SPAN_BEGIN or EV_SPAN_END */
+    uint32_t process, thread; /* ids of the catalog; thread SIM_TRACK_NONE: no SWITCH has told it */
+    uint32_t string, span;    /* numbers of the process; span: 0 for marks */
+    uint32_t reserved;        /* 0 */
+} sim_note;
+
 /* value of a thread's GVL spans, all at depth 0. */
 typedef enum sim_gvl { SIM_GVL_RUNNING = 0, SIM_GVL_WAITING, SIM_GVL_BLOCKED } sim_gvl;
 

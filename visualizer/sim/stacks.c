@@ -133,6 +133,7 @@ int stacks_fold(stacks *s, block_work *w, uint32_t process, stacks_place *curren
         block_part *p = &w->parts.items[i];
         stacks_place place = *current;
         p->track = SIM_TRACK_NONE;
+        p->thread_id = current->thread;
         if (p->is_inherited && !p->has_stack_events)
             continue; /* no thread need be invented for it */
         if (!p->is_inherited || current->fiber == CATALOG_NONE) {
@@ -140,6 +141,7 @@ int stacks_fold(stacks *s, block_work *w, uint32_t process, stacks_place *curren
             if (error)
                 return error;
         }
+        p->thread_id = place.thread;
         int error = fold_part(s, w, p, place);
         if (error)
             return error;

@@ -6,6 +6,7 @@
 #include "view/scene.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #define CELL_PX 6.0f
@@ -186,7 +187,7 @@ static bool fill_cells(scene *s, const camera *c, cells *grid)
     return true;
 }
 
-static bool is_seen(const cells *grid, uint32_t box, float x0, float y0, float x1, float y1)
+static bool is_seen(const cells *grid, uint32_t box, uint32_t box_count, float x0, float y0, float x1, float y1)
 {
     enum { SAMPLES = 7, ENOUGH = 6 };
     int seen = 0;
@@ -194,7 +195,7 @@ static bool is_seen(const cells *grid, uint32_t box, float x0, float y0, float x
         float t = ((float)i + 0.5f) / SAMPLES;
         int column = (int)((x0 + (x1 - x0) * t) / grid->cell_px), row = (int)((y0 + (y1 - y0) * t) / grid->cell_px);
         if (column >= 0 && row >= 0 && column < grid->width && row < grid->height &&
-            grid->items[row * grid->width + column] == box + 1)
+            grid->items[row * grid->width + column] - 1 - box < box_count)
             seen++;
     }
     return seen >= ENOUGH;
@@ -228,7 +229,7 @@ static bool line_of(const camera *c, const gpu_box *box, face_line *out)
 }
 
 /* With its middle at a share of the way along the line. False: too small there, or hidden. */
-static bool draw_at(const gpu_box *box, uint32_t index, const catalog_method *method, const face_line *line, float share, float scale,
+static bool draw_at(const gpu_box *box, const scene_label *label, const catalog_method *method, const face_line *line, float share, float scale,
                     const cells *grid, font *f, quad_list *out)
 {
     float full_width = line->right[0] - line->left[0], slope = (line->right[1] - line->left[1]) / full_width;
@@ -238,12 +239,20 @@ static bool draw_at(const gpu_box *box, uint32_t index, const catalog_method *me
     char text[LABEL_BYTES_MAX];
     if (m.size_px < TEXT_MIN_PX * scale)
         return false;
-    size_t bytes = label_fit(method->name, method->name_bytes, width - 0.7f * m.size_px, measure, &m, text);
-    if (bytes == 0)
+    char count[16], suffix[24] = "";
+    label_count((double)label->span_count, count);
+    if (label->span_count > 1)
+        snprintf(suffix, sizeof suffix, " \xC3\x97 %s", count);
+    size_t suffix_bytes = strlen(suffix);
+    float suffix_px = font_measure(f, suffix, suffix_bytes, m.size_px);
+    size_t bytes = label_fit(method->name, method->name_bytes, width - 0.7f * m.size_px - suffix_px, measure, &m, text);
+    if (bytes == 0 || bytes + suffix_bytes >= sizeof text)
         return false;
+    memcpy(text + bytes, suffix, suffix_bytes + 1);
+    bytes += suffix_bytes;
     float text_px = font_measure(f, text, bytes, m.size_px);
     float x = line->left[0] + share * full_width - 0.5f * text_px, y = line->left[1] + slope * (x - line->left[0]);
-    if (grid && !is_seen(grid, index, x, y, x + text_px, y + slope * text_px))
+    if (grid && !is_seen(grid, label->box, label->box_count, x, y, x + text_px, y + slope * text_px))
         return false;
     font_draw(f, out, x, y + 0.5f * font_cap_height(f, m.size_px), slope, text, bytes, m.size_px, palette_text_on(box->color));
     return true;
@@ -263,7 +272,7 @@ static void draw_label(const scene *s, const scene_input *in, const scene_label 
     const catalog_method *method = catalog_method_of(in->model->catalog, label->process, label->method);
     static const float shares[] = {0.5f, 0.75f, 0.25f, 0.88f, 0.12f}; /* where the middle is hidden, aside */
     for (size_t i = 0; i < (grid ? sizeof shares / sizeof shares[0] : 1); i++)
-        if (draw_at(&box, label->box, method, &line, shares[i], in->scale, grid, f, out))
+        if (draw_at(&box, label, method, &line, shares[i], in->scale, grid, f, out))
             return;
 }
 

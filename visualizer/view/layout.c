@@ -13,6 +13,8 @@
 #define ROW_HEIGHT_MAX 0.42f
 #define LANE_SHARE_MAX 0.75f  /* of the flame chart's height, for one lane */
 #define LANE_ROWS_MIN 48.0f   /* … but this many rows are an everyday stack and keep their height */
+#define LANE_ROWS_LEAST 10.0f /* of several lanes: no less, even if some are then below the screen */
+#define LANE_GAP_ROWS 2.2f    /* strip and gap of a lane */
 #define SUB_GAP 0.6f          /* between a thread's fibers in the flame chart, rows */
 #define ROW_HEIGHT_FLAT 0.0008f /* threads camera: only the order of depths is left */
 
@@ -165,23 +167,61 @@ static float rows_of(const layout_thread *thread)
     return rows;
 }
 
+/* With the bars of user spans above. */
+static float lane_rows_of(const layout_thread *thread)
+{
+    return rows_of(thread) + (thread->span_levels ? 0.35f + 1.1f * (float)thread->span_levels : 0);
+}
+
 float layout_row_height(const layout *l, const layout_lane *lane)
 {
     return l->row_height * mixf(1, lane->squeeze, l->flame);
+}
+
+float layout_top(const layout *l, const layout_lane *lane)
+{
+    const layout_thread *thread = &l->threads.items[lane->thread];
+    float highest = 0;
+    for (uint32_t sub = 0; sub < LAYOUT_SUBS; sub++)
+        highest = fmaxf(highest, thread->rows[sub]);
+    return mixf(highest, rows_of(thread), l->flame) * layout_row_height(l, lane);
+}
+
+/* How many rows of full height one lane of the flame chart may have. A deep stack (a program's start, a recursion) must not push
+ * the other threads out of the picture: what lower lanes leave of the height is shared among the higher ones, whose rows
+ * get lower. */
+static float lane_rows_max(const layout *l, const layout_desc *desc)
+{
+    float free_rows = desc->free_height_px / desc->row_px, stretch = fmaxf(desc->stretch, 1), count = (float)l->lanes.count;
+    if (l->lanes.count < 2)
+        return fmaxf(LANE_SHARE_MAX * free_rows, LANE_ROWS_MIN) * stretch;
+    float all_rows = free_rows - LANE_GAP_ROWS * count, share = all_rows / count;
+    for (int round = 0; round < 8; round++) { /* what is lower than the share leaves more to the others: it only grows */
+        float lower_rows = 0, higher = 0;
+        for (size_t i = 0; i < l->lanes.count; i++) {
+            float rows = lane_rows_of(&l->threads.items[l->lanes.items[i].thread]);
+            lower_rows += rows <= share ? rows : 0;
+            higher += rows > share;
+        }
+        if (higher == 0)
+            break;
+        share = (all_rows - lower_rows) / higher;
+    }
+    return fmaxf(share, LANE_ROWS_LEAST) * stretch;
 }
 
 /* The heights and depths that the lanes in sight should have, and their easing towards them. */
 static void ease_measures(layout *l, const layout_desc *desc)
 {
     float lanes = 0, deepest = 1, flame_rows = 0;
+    float rows_max = lane_rows_max(l, desc);
     for (size_t i = 0; i < l->lanes.count; i++) {
         const layout_thread *thread = &l->threads.items[l->lanes.items[i].thread];
         lanes += l->lanes.items[i].weight;
         for (uint32_t sub = 0; sub < LAYOUT_SUBS; sub++)
             deepest = fmaxf(deepest, thread->rows[sub] * l->lanes.items[i].weight);
-        float rows_max = fmaxf(LANE_SHARE_MAX * desc->free_height_px / desc->row_px, LANE_ROWS_MIN) * fmaxf(desc->stretch, 1);
-        l->lanes.items[i].squeeze = fminf(rows_max / rows_of(thread), 1);
-        flame_rows += (rows_of(thread) * l->lanes.items[i].squeeze + 2.2f) * l->lanes.items[i].weight;
+        l->lanes.items[i].squeeze = fminf(rows_max / lane_rows_of(thread), 1);
+        flame_rows += (lane_rows_of(thread) * l->lanes.items[i].squeeze + LANE_GAP_ROWS) * l->lanes.items[i].weight;
     }
     lanes = fmaxf(lanes + GROUP_GAP * (float)(l->groups.count ? l->groups.count - 1 : 0), 1);
     float scene_pitch = clampf(9.0f / lanes, 0.12f, 1.7f);
@@ -215,7 +255,7 @@ static void place_lanes(layout *l)
         lane->z_begin = z;
         z += l->pitch * lane->weight;
         lane->z_end = z;
-        y -= (rows_of(&l->threads.items[lane->thread]) * lane->squeeze + 1.0f) * l->row_height * lane->weight;
+        y -= (lane_rows_of(&l->threads.items[lane->thread]) * lane->squeeze + 1.0f) * l->row_height * lane->weight;
         lane->y_floor = y * l->flame;
         l->y_low = fminf(l->y_low, lane->y_floor - 1.0f * l->row_height * l->flame);
         y -= 1.2f * l->row_height * lane->weight;

@@ -34,6 +34,7 @@ typedef struct layout_thread { /* what is kept of a thread between frames */
     float sub_count;           /* eased */
     uint32_t last_fiber[LAYOUT_SUBS]; /* who came last to the sub-lane */
     uint8_t subs_used;
+    uint8_t span_levels;       /* the most user spans within each other so far; set by scene.c: they need room above the calls */
 } layout_thread;
 
 typedef struct layout_lane {
@@ -82,6 +83,8 @@ void layout_free(layout *l);
 void layout_update(layout *l, const catalog *c, const layout_desc *desc);
 
 float layout_row_height(const layout *l, const layout_lane *lane);
+/* How high the boxes of a lane stand over its floor. */
+float layout_top(const layout *l, const layout_lane *lane);
 /* z range of a fiber's boxes in its lane; y of a row's floor. */
 void layout_sub(const layout *l, const layout_lane *lane, uint32_t sub, float *z_begin, float *z_end, float *y_floor);
 /* z and y range of a lane's GVL strip. */

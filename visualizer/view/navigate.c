@@ -7,11 +7,12 @@
 
 #define SCENE_YAW_RAD 0.38f
 #define SCENE_PITCH_RAD 0.44f
-#define TURN_RAD_PER_PX 0.005f
+#define TURN_RAD_PER_PX 0.0035f /* a third of a turn for a screen of 600 px: enough, and fine enough to aim */
 #define WHEEL_ZOOM 0.20      /* per notch: four notches double */
 #define KEY_ZOOM_PER_S 1.8
 #define KEY_MOVE_PER_S 0.7   /* windows */
 #define KEY_PAN_PER_S 0.5f   /* screen widths */
+#define KEY_PAN_CHART_PER_S 1.1f /* … in the charts, where it goes from thread to thread: a tap moves a seventh of the height */
 #define STRETCH_MIN 0.25f
 #define STRETCH_MAX 32.0f
 #define FINE 0.25
@@ -47,6 +48,13 @@ static void follow(nav *n)
     n->goal.center_ns = live_center(n->now_ns, n->goal.window_ns);
 }
 
+/* … as asked for: keys that were tapped before are done with, or they would move away from there again. */
+static void return_to_now(nav *n)
+{
+    memset(n->is_tapped, 0, sizeof n->is_tapped);
+    follow(n);
+}
+
 static void fit_all(nav *n)
 {
     n->goal.window_ns = fmax(n->now_ns * (1 + 2 * NOW_MARGIN), 1e4);
@@ -54,13 +62,24 @@ static void fit_all(nav *n)
     follow(n);
 }
 
-void nav_show(nav *n, double begin_ns, double end_ns)
+void nav_show(nav *n, double begin_ns, double end_ns, bool is_at_once)
 {
     n->goal.window_ns = fmax(end_ns - begin_ns, CAMERA_WINDOW_MIN_NS);
     camera_limit(&n->goal);
     n->goal.center_ns = 0.5 * (begin_ns + end_ns);
+    if (is_at_once) {
+        n->pose.window_ns = n->goal.window_ns;
+        n->pose.center_ns = n->goal.center_ns;
+    }
     n->is_following = false;
     n->has_chosen = true;
+}
+
+void nav_shift(nav *n, double by_ns)
+{
+    n->pose.center_ns += by_ns;
+    n->goal.center_ns += by_ns;
+    n->now_ns += by_ns;
 }
 
 static void set_mode(nav *n, view_camera mode)
@@ -120,13 +139,15 @@ static bool press(nav *n, view_key key)
 {
     switch (key) {
     case VIEW_KEY_SPACE:
-        if (n->is_following)
-            n->is_following = false;
+        if (!n->is_following)
+            return_to_now(n);
+        else if (n->has_ended)
+            return false; /* nothing moves that could be stopped */
         else
-            follow(n);
+            n->is_following = false;
         return true;
     case VIEW_KEY_L:
-    case VIEW_KEY_END: follow(n); return true;
+    case VIEW_KEY_END: return_to_now(n); return true;
     case VIEW_KEY_HOME:
     case VIEW_KEY_0: reset(n); return true;
     case VIEW_KEY_1: set_mode(n, VIEW_CAMERA_SCENE); return true;
@@ -249,6 +270,7 @@ bool nav_input(nav *n, const view_input_event *e)
         break;
     case VIEW_INPUT_MOVE: changes = drag_to(n, e->x_px, e->y_px); break;
     case VIEW_INPUT_WHEEL: return wheel(n, e);
+    case VIEW_INPUT_TEXT: return false; /* inspect.h has seen it */
     case VIEW_INPUT_RESIZE: return true;
     case VIEW_INPUT_LEAVE:
         memset(n->is_held, 0, sizeof n->is_held);
@@ -274,7 +296,7 @@ static void move_by_keys(nav *n, double time_s)
     if (closer != 0)
         zoom(n, exp(-closer * KEY_ZOOM_PER_S * speed(n) * time_s), false, 0, 0);
     if (up != 0)
-        pan_by(n, 0, up * KEY_PAN_PER_S * (float)(speed(n) * time_s) * n->camera.width_px);
+        pan_by(n, 0, up * (n->mode == VIEW_CAMERA_SCENE ? KEY_PAN_PER_S : KEY_PAN_CHART_PER_S) * (float)(speed(n) * time_s) * n->camera.width_px);
     n->is_moving |= later != 0 || closer != 0 || up != 0;
 }
 
@@ -288,7 +310,7 @@ float nav_units_per_px(uint32_t width_px, float scale)
 static void aim(nav *n, uint32_t width_px, uint32_t height_px)
 {
     camera_pose *goal = &n->goal;
-    float half_film = 0.5f * (float)CAMERA_FILM, top = PANELS_TOP_PX * n->scale, bottom = PANELS_BOTTOM_PX * n->scale;
+    float half_film = 0.5f * (float)CAMERA_FILM, top = PANELS_TOP_PX * n->scale, bottom = PANELS_BOTTOM_PX * n->scale + n->scene.strip_px;
     float units_per_px = nav_units_per_px(width_px, n->scale), half_height_px = 0.5f * (float)height_px;
     goal->flatness = n->mode == VIEW_CAMERA_SCENE ? 0 : 1;
     if (n->mode == VIEW_CAMERA_SCENE) {
@@ -321,7 +343,7 @@ static void aim(nav *n, uint32_t width_px, uint32_t height_px)
 
 static void choose_window(nav *n)
 {
-    if (n->has_chosen)
+    if (n->has_chosen || (n->is_set && !n->is_following)) /* what stands still stays, also when the program ends */
         return;
     if (!n->has_ended)
         n->goal.window_ns = fmin(fmax(n->now_ns * 1.1, NAV_WINDOW_FIRST_NS), NAV_WINDOW_LIVE_NS);

@@ -22,6 +22,7 @@ typedef enum nav_drag { NAV_DRAG_NONE = 0, NAV_DRAG_TURN, NAV_DRAG_PAN, NAV_DRAG
 /* What the scene measures, from layout/. */
 typedef struct nav_scene {
     float z_end, y_low, y_high;
+    float strip_px; /* what the time strip takes of the screen's height */
 } nav_scene;
 
 typedef struct nav {
@@ -51,8 +52,10 @@ typedef struct nav {
 
 void nav_init(nav *n, view_camera mode, float scale);
 bool nav_input(nav *n, const view_input_event *e); /* true: something changes */
-/* Show this range, standing still. */
-void nav_show(nav *n, double begin_ns, double end_ns);
+/* Show this range, standing still. is_at_once: without easing. */
+void nav_show(nav *n, double begin_ns, double end_ns, bool is_at_once);
+/* What times are relative to has moved back by so much: the picture stays. */
+void nav_shift(nav *n, double by_ns);
 /* A frame: move to now, ease, set the camera. time_s infinite: everything at once. */
 void nav_step(nav *n, const nav_scene *measures, double now_ns, bool has_ended, double time_s, uint32_t width_px, uint32_t height_px);
 /* World units that a pixel of the parallel cameras takes. */

@@ -22,6 +22,7 @@
 #define PALETTE_ACCENT 0xff4fc3ffu      /* warm yellow: PAUSED, notes */
 #define PALETTE_GRID 0xff352a22u
 #define PALETTE_LANE 0xff2b221cu        /* a lane's floor where nothing is known of its thread */
+#define PALETTE_SPAN 0xffd8e4ecu        /* the program's own spans: nearly white, as no method is */
 #define PALETTE_GC 0xff3c5cffu          /* red-orange; translucent in the scene */
 
 /* Hues in [PALETTE_GC_HUE_BEGIN, PALETTE_GC_HUE_END) belong to GC alone. */

@@ -11,7 +11,9 @@
 #define TEXT_PX 14.0f
 #define SMALL_PX 12.0f
 #define EDGE_PX 14.0f /* from the window's border */
-#define PLACED_MAX 96
+#define PLACED_MAX 160
+#define PILL_HEIGHT 1.5f /* of its text's size */
+#define NAME_MIN_PX 9.0f /* of a lane's name */
 
 typedef struct rect { float x0, y0, x1, y1; } rect;
 
@@ -53,7 +55,7 @@ static bool claim(painter *p, rect r)
 /* Text on a dark ground with its middle at y; false: no room. */
 static bool pill(painter *p, float x, float y, const char *s, float size, uint32_t color, float alpha)
 {
-    float width = width_of(p, s, size), half = 0.75f * size * p->scale, pad = 6 * p->scale;
+    float width = width_of(p, s, size), half = 0.5f * PILL_HEIGHT * size * p->scale, pad = 6 * p->scale;
     rect r = {x - pad, y - half, x + width + pad, y + half};
     if (width == 0 || !claim(p, r))
         return false;
@@ -123,6 +125,16 @@ static bool lane_anchor(const painter *p, const layout_lane *lane, float px[2])
     return camera_project(in->camera, world, px);
 }
 
+/* Lanes close to each other have smaller names, so that fewer of them are left out. */
+static float lane_name_size(const painter *p, size_t index, const float px[2])
+{
+    const layout *l = p->in->scene->layout;
+    float other[2], pitch_px = INFINITY;
+    if ((index + 1 < l->lanes.count && lane_anchor(p, &l->lanes.items[index + 1], other)) || (index > 0 && lane_anchor(p, &l->lanes.items[index - 1], other)))
+        pitch_px = fabsf(other[1] - px[1]) / p->scale;
+    return fminf(fmaxf(pitch_px / PILL_HEIGHT - 0.1f, NAME_MIN_PX), TEXT_PX);
+}
+
 static void draw_lane_names(painter *p)
 {
     const layout *l = p->in->scene->layout;
@@ -147,8 +159,8 @@ static void draw_lane_names(painter *p)
             }
             if (px[1] < top || px[1] > bottom)
                 continue;
-            float x = fmaxf(px[0] - 10 * p->scale - width_of(p, name, TEXT_PX), least);
-            pill(p, x, px[1], name, is_title ? SMALL_PX : TEXT_PX, is_title ? PALETTE_TEXT_DIM : PALETTE_TEXT, lane->weight);
+            float size = is_title ? SMALL_PX : lane_name_size(p, i, px), x = fmaxf(px[0] - 10 * p->scale - width_of(p, name, size), least);
+            pill(p, x, px[1], name, size, is_title ? PALETTE_TEXT_DIM : PALETTE_TEXT, lane->weight);
         }
     }
 }
@@ -200,7 +212,7 @@ static void draw_time_axis(painter *p)
 static void draw_bars(painter *p)
 {
     float parallel = fmaxf(p->in->scene->layout->flame, p->in->scene->layout->threads_share);
-    uint32_t ground = palette_alpha(PALETTE_BACKGROUND, 0.55f + 0.40f * parallel);
+    uint32_t ground = palette_alpha(PALETTE_BACKGROUND, 0.55f + 0.45f * parallel); /* in a chart nothing shines through */
     float bottom = (34 + 30 * parallel) * p->scale;
     quad_list_rect(p->out, 0, 0, p->width_px, 40 * p->scale, ground);
     quad_list_rect(p->out, 0, p->height_px - bottom, p->width_px, bottom, ground);
@@ -222,7 +234,8 @@ static void draw_title(painter *p)
     char count[16];
     label_count((double)p->in->status->event_count, count);
     snprintf(title, sizeof title, "%zu %s  \xC2\xB7  %s events", l->lanes.count, l->lanes.count == 1 ? "thread" : "threads", count);
-    text(p, x, y, title, SMALL_PX, PALETTE_TEXT_DIM);
+    if (x + width_of(p, title, SMALL_PX) < 0.55f * p->width_px) /* the corner line comes from the right */
+        text(p, x, y, title, SMALL_PX, PALETTE_TEXT_DIM);
 }
 
 static void draw_corner(painter *p)
@@ -240,7 +253,11 @@ static void draw_corner(painter *p)
         snprintf(line, sizeof line, "%s events/s   backlog %s   %.0f frames/s   %s of %s", events, backlog, s->frames_per_s, used, budget);
     if (!p->in->is_still)
         text_right(p, x, y, line, SMALL_PX, PALETTE_TEXT_DIM);
-    if (s->ended && !p->in->is_still)
+    if (s->is_file && s->read_share < 1 && !p->in->is_still) {
+        snprintf(line, sizeof line, "reading the recording: %.0f %%", floor(s->read_share * 100));
+        text_right(p, x, y += step, line, SMALL_PX, PALETTE_TEXT_DIM);
+    }
+    if (s->ended && !s->is_file && !p->in->is_still)
         text_right(p, x, y += step, "program ended \xE2\x80\x93 last picture", TEXT_PX, PALETTE_TEXT);
     if (s->evicted_count > 0) {
         label_count((double)s->evicted_count, events);
@@ -291,18 +308,30 @@ static void draw_more_below(painter *p)
         pill(p, 0.5f * (p->width_px - width_of(p, line, SMALL_PX)), p->height_px - 78 * p->scale, line, SMALL_PX, PALETTE_ACCENT, 1);
 }
 
+static float draw_length_step(painter *p, float x, float y, uint32_t step)
+{
+    static const char *const names[] = {"1 \xC2\xB5s", "", "", "1 ms", "", "", "1 s", "longer"};
+    _Static_assert(sizeof names / sizeof *names == TINT_LENGTH_STEPS, "one a step");
+    float side = 10 * p->scale;
+    quad_list_rect(p->out, x, y - side + 1 * p->scale, side * 1.6f, side, tint_length(step));
+    x += side * 1.6f;
+    return names[step][0] ? text(p, x + 4 * p->scale, y, names[step], SMALL_PX, PALETTE_TEXT_DIM) + 8 * p->scale : x;
+}
+
 /* Returns where it ends. */
 static float draw_legend(painter *p)
 {
     const struct { uint32_t color; const char *name; } entries[] = {
-        {palette_method(0x9e3779b9u, EV_METHOD_RUBY, 0), "method call, callees on top"},
+        {palette_method(0x9e3779b9u, EV_METHOD_RUBY, 0), tint_name(p->in->tint)},
         {palette_gvl(SIM_GVL_RUNNING), "running"},
         {palette_gvl(SIM_GVL_WAITING), "waiting for the GVL"},
         {palette_gvl(SIM_GVL_BLOCKED), "blocked or sleeping"},
         {PALETTE_GC, "GC pause"},
     };
     float x = EDGE_PX * p->scale, y = p->height_px - 14 * p->scale, side = 10 * p->scale;
-    for (size_t i = 0; i < sizeof entries / sizeof entries[0]; i++) {
+    for (uint32_t step = 0; p->in->tint == TINT_LENGTH && step < TINT_LENGTH_STEPS; step++)
+        x = draw_length_step(p, x, y, step);
+    for (size_t i = p->in->tint == TINT_LENGTH; i < sizeof entries / sizeof entries[0]; i++) {
         if (x + side + width_of(p, entries[i].name, SMALL_PX) > p->width_px - EDGE_PX * p->scale)
             break;
         quad_list_rect(p->out, x, y - side + 1 * p->scale, side, side, entries[i].color);
@@ -313,7 +342,7 @@ static float draw_legend(painter *p)
 
 static void draw_hint(painter *p, float left_px)
 {
-    const char *hint = "wheel zoom   drag turn   A D move   Space pause   1 2 3 cameras   ? keys";
+    const char *hint = "wheel zoom   drag turn   Space pause   1 2 3 cameras   T what is slow   / find   ? all keys";
     if (p->in->hint_alpha > 0 && left_px + width_of(p, hint, SMALL_PX) < p->width_px - EDGE_PX * p->scale)
         text_right(p, p->width_px - EDGE_PX * p->scale, p->height_px - 14 * p->scale, hint, SMALL_PX,
                    palette_alpha(PALETTE_TEXT, p->in->hint_alpha));
@@ -326,18 +355,29 @@ static void draw_help(painter *p)
         {"A D, arrows, right drag", "move in time"},
         {"Up Down", "move along the stack"},
         {"Alt + wheel", "taller or lower rows"},
-        {"Left or middle drag", "turn the scene; drag the chart"},
+        {"Left or middle drag", "turn the scene; drag the chart (Alt + left turns anywhere)"},
         {"Shift + middle drag", "move the scene"},
+        {"Point, click", "what is this; select a method and a call"},
+        {"Enter, C", "open its source ($VISUAL, $EDITOR); copy its place"},
+        {". and ,", "next and previous call of the selected method"},
+        {"/ or Ctrl + F", "find: name  /regex/  thread:main  process:4711  dur>1ms"},
+        {"N, Shift + N", "next and previous match (in the line: Enter, Shift + Enter)"},
+        {"T", "what is slow now: open calls, hottest methods"},
+        {"Tab, Enter", "go through the lists; choose"},
+        {"V", "colours by method, by gem or class, by length"},
+        {"M, P", "mark this time; keep a picture (PNG)"},
+        {"Esc", "close, let go; never quits"},
         {"Space", "pause, go on"},
-        {"L, End", "back to now"},
-        {"F", "fit the whole session"},
+        {"L, End", "back to now; to a recording's end"},
+        {"Strip below", "click: go there; drag the frame or its edges"},
+        {"F", "the selected call, again: the whole session"},
         {"Home, 0", "reset the view"},
         {"1  2  3", "scene, flame chart, threads and GVL"},
         {"Ctrl + Q", "quit"},
         {"?", "close this list"},
     };
     const int count = (int)(sizeof keys / sizeof keys[0]);
-    float row = 24 * p->scale, width = 620 * p->scale, height = row * (float)(count + 1) + 40 * p->scale;
+    float row = fminf(24 * p->scale, (p->height_px - 60 * p->scale) / (float)(count + 2)), width = 640 * p->scale, height = row * (float)(count + 1) + 40 * p->scale;
     float x = 0.5f * (p->width_px - width), y = 0.5f * (p->height_px - height);
     quad_list_rect(p->out, x, y, width, height, 0xf01c1510u);
     quad_list_rect(p->out, x, y, width, 2 * p->scale, PALETTE_ACCENT);
@@ -354,14 +394,15 @@ static void draw_help(painter *p)
 
 static void draw_empty(painter *p)
 {
-    const char *what = p->in->status->ended ? "no calls were recorded" : "waiting for the first call \xE2\x80\xA6";
+    bool is_elsewhere = catalog_thread_count(p->in->scene->model->catalog) > 0;
+    const char *what = is_elsewhere ? "no thread ran at this time" : p->in->status->ended ? "no calls were recorded" : "waiting for the first call \xE2\x80\xA6";
     text(p, 0.5f * (p->width_px - width_of(p, what, 18)), 0.5f * p->height_px, what, 18, PALETTE_TEXT_DIM);
 }
 
 void panels_draw(const panels_input *in, font *f, quad_list *out)
 {
     painter p = {.in = in, .f = f, .out = out, .scale = in->scene->scale,
-                 .width_px = in->scene->camera->width_px, .height_px = in->scene->camera->height_px};
+                 .width_px = in->scene->camera->width_px, .height_px = in->scene->camera->height_px - in->strip_px};
     if (in->scene->layout->lanes.count == 0) {
         draw_empty(&p);
     } else {

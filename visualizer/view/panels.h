@@ -13,8 +13,10 @@ typedef struct panels_input {
     const scene *built;
     const view_status *status;
     view_camera camera;
+    tint tint;
     bool is_paused, is_live, is_still, has_help;
     float hint_alpha; /* 0: gone */
+    float strip_px;   /* what the time strip takes of the screen's height */
 } panels_input;
 
 #define PANELS_TOP_PX 52.0f    /* heights that the scene should leave free, at scale 1 */

@@ -1,6 +1,7 @@
 #include "view/scene.h"
 
 #include "base/mem.h"
+#include "view/focus.h"
 #include "view/label.h"
 #include "view/palette.h"
 
@@ -13,14 +14,19 @@
 #define ROWS_FROM_ABOVE 48.0f
 #define SEGMENTS 4          /* parts of a row in perspective, each with a resolution of its own */
 #define LABEL_MIN_PX 26.0f
+#define RUN_MIN_PX 90.0f    /* folded boxes beside each other, of one method for the most part: long enough to be named */
+#define RUN_GAP_PX 2.5f
 #define FLOOR_Y -0.06f
 #define ATTEMPTS 8
 #define GLASS_MAX 160u      /* panes of a process, and at least: each covers many pixels, so they follow the budget of boxes */
 #define GLASS_MIN 48u
 #define BOXES_PER_PANE 40u
 #define GLASS_ALPHA_MAX 0.30f
+#define GLASS_COVER_MAX 0.16f /* of the picture under full panes; where they take more they are fainter, so that it stays readable */
 #define GLASS_ALPHA_SUM 0.52f
 #define GLASS_ALPHA_MIN 0.055f /* a pause is seen, however many there are */
+#define SPANS_MAX 256u       /* the program's own, in sight at once */
+#define SPAN_LEVELS 6u       /* of them within each other */
 #define HOPELESS 3u         /* times the budget: start again with a coarser resolution */
 
 /* One row being drawn. */
@@ -44,6 +50,7 @@ void scene_free(scene *s)
     vec_free(&s->lane_ends);
     vec_free(&s->grid_cells);
     vec_free(&s->labelled);
+    vec_free(&s->spans);
 }
 
 static float clampf(float x, float low, float high) { return fminf(fmaxf(x, low), high); }
@@ -97,7 +104,7 @@ void scene_ticks(const scene_input *in, uint64_t begin_ns, int64_t *first_ns, ui
     *first_ns = from <= 0 ? 0 : (from + step - 1) / step * step;
 }
 
-static void add_box(scene *s, const row *r, float x0, float x1, uint32_t color, uint64_t begin_ns)
+static void add_box(scene *s, const row *r, float x0, float x1, uint32_t color, const view_box_ref *what)
 {
     if (s->boxes.count >= (size_t)HOPELESS * s->budget) {
         s->is_full = true;
@@ -113,7 +120,7 @@ static void add_box(scene *s, const row *r, float x0, float x1, uint32_t color, 
     float least = 0.8f / fmaxf(r->px_per_unit, 1e-3f);
     x1 = fmaxf(x1, x0 + least);
     *box = (gpu_box){.low = {x0, r->y[0], r->z[0]}, .high = {x1, r->y[1], r->z[1]}, .color = color};
-    *ref = (view_box_ref){.begin_ns = begin_ns, .track = r->track, .depth = r->depth};
+    *ref = *what;
 }
 
 /* The visible part of [begin, end), with a margin so that cut edges lie outside the screen. False: nothing is. */
@@ -124,13 +131,18 @@ static bool visible_part(const scene_input *in, const row *r, uint64_t begin_ns,
     return *x1 >= *x0 && *x0 <= r->x[1] && *x1 >= r->x[0];
 }
 
-static uint32_t method_color(scene *s, const catalog_method *method, uint32_t depth)
+static uint32_t call_color(scene *s, const scene_input *in, const catalog_method *method, uint32_t depth, uint64_t length_ns)
 {
+    if (in->tint == TINT_LENGTH)
+        return tint_length(tint_step(length_ns));
+    if (s->colors_tint != in->tint)
+        memset(s->colors, 0, sizeof s->colors);
+    s->colors_tint = in->tint;
     uint32_t shade = depth < 24 ? depth : 24; /* deeper ones look alike */
     struct scene_color *slot = &s->colors[(method->hash * 2654435769u + shade * 40503u + method->kind) % SCENE_COLORS];
     if (slot->color == 0 || slot->hash != method->hash || slot->depth != shade || slot->kind != method->kind)
         *slot = (struct scene_color){.hash = method->hash, .depth = (uint16_t)shade, .kind = (uint16_t)method->kind,
-                                     .color = palette_method(method->hash, method->kind, shade)};
+                                     .color = palette_method(tint_hash(in->tint, method), method->kind, shade)};
     return slot->color;
 }
 
@@ -144,7 +156,7 @@ static uint32_t node_color(scene *s, const scene_input *in, const row *r, const 
 {
     if (r->is_gvl)
         return strip_color(in, node->value);
-    uint32_t color = method_color(s, catalog_method_of(in->model->catalog, r->process, node->value), r->depth);
+    uint32_t color = call_color(s, in, catalog_method_of(in->model->catalog, r->process, node->value), r->depth, node->longest_ns);
     if (node->span_count > 1) {
         uint64_t length_ns = node->end_ns - node->begin_ns;
         return palette_folded(color, length_ns ? (float)((double)node->busy_ns / (double)length_ns) : 1);
@@ -158,8 +170,49 @@ static void note_label(scene *s, const row *r, uint32_t method, float x0, float 
         return;
     scene_label *label = vec_push(&s->labels);
     if (label)
-        *label = (scene_label){.box = (uint32_t)s->boxes.count - 1, .process = r->process, .method = method,
+        *label = (scene_label){.box = (uint32_t)s->boxes.count - 1, .box_count = 1, .span_count = 1, .process = r->process, .method = method,
                                .x_begin = fmaxf(x0, r->x[0]), .x_end = fminf(x1, r->x[1])};
+}
+
+/* The run of folded boxes has ended: a name for all of it, if there is room. */
+static void end_run(scene *s, const row *r)
+{
+    struct scene_run run = s->run;
+    s->run.span_count = 0;
+    if (run.span_count == 0 || (run.x_end - run.x_begin) * r->px_per_unit < RUN_MIN_PX || s->labels.count >= SCENE_LABELS)
+        return;
+    scene_label *label = vec_push(&s->labels);
+    if (label)
+        *label = (scene_label){.box = run.first_box, .box_count = (uint32_t)s->boxes.count - run.first_box, .span_count = run.span_count,
+                               .process = r->process, .method = run.method, .x_begin = fmaxf(run.x_begin, r->x[0]), .x_end = fminf(run.x_end, r->x[1])};
+}
+
+/* A folded box was added. */
+static void go_on_run(scene *s, const row *r, const history_node *node, float x0, float x1)
+{
+    bool goes_on = s->run.span_count > 0 && s->run.method == node->value && (x0 - s->run.x_end) * r->px_per_unit < RUN_GAP_PX;
+    if (!goes_on)
+        s->run = (struct scene_run){.first_box = (uint32_t)s->boxes.count - 1, .method = node->value, .x_begin = x0};
+    s->run.span_count += node->span_count;
+    s->run.x_end = x1;
+}
+
+static view_box_ref ref_of(const row *r, const history_node *node)
+{
+    return (view_box_ref){.begin_ns = node->begin_ns, .end_ns = node->end_ns, .busy_ns = node->busy_ns, .longest_ns = node->longest_ns,
+                          .track = r->track, .depth = r->depth, .value = node->value,
+                          .span_count = node->span_count < UINT32_MAX ? (uint32_t)node->span_count : UINT32_MAX,
+                          .process = r->process, .thread = r->lane->thread, .flags = node->flags,
+                          .kind = r->is_gvl ? VIEW_BOX_GVL : VIEW_BOX_CALL};
+}
+
+static uint32_t in_focus(const scene_input *in, uint32_t color, const view_box_ref *what)
+{
+    if (!in->focus || what->kind == VIEW_BOX_GVL)
+        return color;
+    if (what->span_count == 1 && focus_is_call(in->focus, what->track, what->depth, what->begin_ns))
+        return palette_mix(color, PALETTE_ACCENT, 0.8f);
+    return focus_color(in->focus, color, what->process, what->value, what->thread, what->longest_ns);
 }
 
 static void add_node(scene *s, const scene_input *in, const row *r, const history_node *node)
@@ -167,8 +220,15 @@ static void add_node(scene *s, const scene_input *in, const row *r, const histor
     float x0, x1;
     if (!visible_part(in, r, node->begin_ns, node->end_ns, &x0, &x1))
         return;
-    add_box(s, r, x0, x1, node_color(s, in, r, node), node->begin_ns);
-    if (node->span_count == 1)
+    view_box_ref what = ref_of(r, node);
+    bool is_folded = node->span_count > 1 && !r->is_gvl;
+    bool ends_run = !is_folded || s->run.method != node->value || (x0 - s->run.x_end) * r->px_per_unit >= RUN_GAP_PX;
+    if (ends_run)
+        end_run(s, r);
+    add_box(s, r, x0, x1, in_focus(in, node_color(s, in, r, node), &what), &what);
+    if (is_folded && s->boxes.count > 0)
+        go_on_run(s, r, node, x0, x1);
+    else if (node->span_count == 1)
         note_label(s, r, node->value, x0, x1);
 }
 
@@ -221,6 +281,7 @@ static void add_stretch(scene *s, const scene_input *in, const row *r, uint64_t 
  * place in time while the film moves. */
 static void add_history(scene *s, const scene_input *in, const row *r)
 {
+    s->run.span_count = 0;
     int segments = in->camera->is_parallel ? 1 : SEGMENTS;
     uint64_t resolutions[SEGMENTS];
     for (int i = 0; i < segments; i++)
@@ -237,6 +298,7 @@ static void add_history(scene *s, const scene_input *in, const row *r)
         }
         add_stretch(s, in, r, &at_ns, end_ns, resolutions[i]);
     }
+    end_run(s, r);
 }
 
 /* A frame that is still open, from its begin to end_ns. */
@@ -245,16 +307,24 @@ static void add_open(scene *s, const scene_input *in, const row *r, const sim_sp
     float x0, x1;
     if (frame->begin_ns >= end_ns || !visible_part(in, r, frame->begin_ns, end_ns, &x0, &x1))
         return;
-    uint32_t color = r->is_gvl ? strip_color(in, frame->value)
-                               : method_color(s, catalog_method_of(in->model->catalog, r->process, frame->value), r->depth);
+    history_node node = {.begin_ns = frame->begin_ns, .end_ns = end_ns, .busy_ns = end_ns - frame->begin_ns,
+                         .longest_ns = end_ns - frame->begin_ns, .span_count = 1, .value = frame->value,
+                         .flags = frame->open_at_start ? HISTORY_OPEN_AT_START : 0};
+    view_box_ref what = ref_of(r, &node);
+    what.kind = r->is_gvl ? VIEW_BOX_GVL : is_idle ? VIEW_BOX_IDLE : VIEW_BOX_OPEN;
+    uint32_t color = in_focus(in, r->is_gvl ? strip_color(in, frame->value)
+                                            : call_color(s, in, catalog_method_of(in->model->catalog, r->process, frame->value), r->depth, node.busy_ns),
+                              &what);
     if (is_idle)
         color = palette_idle(color);
     float cap = 3.0f * in->scale / fmaxf(r->px_per_unit, 1e-3f);
     bool has_cap = !is_idle && !r->is_gvl && r->height_px >= 3 && x1 - x0 > 3 * cap && end_ns >= in->model->now_ns && x1 <= r->x[1] + 0.1f;
-    add_box(s, r, x0, has_cap ? x1 - cap : x1, color, frame->begin_ns);
+    add_box(s, r, x0, has_cap ? x1 - cap : x1, color, &what);
     note_label(s, r, frame->value, x0, x1);
-    if (has_cap)
-        add_box(s, r, x1 - cap, x1, palette_open_end(color), frame->begin_ns);
+    if (has_cap) {
+        what.kind = VIEW_BOX_END;
+        add_box(s, r, x1 - cap, x1, palette_open_end(color), &what);
+    }
 }
 
 static uint64_t lane_end_ns(const scene_input *in, const layout_lane *lane)
@@ -392,7 +462,7 @@ static void reverse_boxes(scene *s, size_t begin, size_t first_label)
         s->refs.items[j] = ref;
     }
     for (size_t i = first_label; i < s->labels.count; i++)
-        s->labels.items[i].box = (uint32_t)(begin + s->boxes.count - 1 - s->labels.items[i].box);
+        s->labels.items[i].box = (uint32_t)(begin + s->boxes.count - s->labels.items[i].box - s->labels.items[i].box_count);
 }
 
 static void add_lane(scene *s, const scene_input *in, const layout_lane *lane)
@@ -435,6 +505,52 @@ static void add_floors(scene *s, const scene_input *in)
         uint64_t begin_ns = catalog_thread_at(in->model->catalog, lane->thread)->begin_ns;
         if (visible_part(in, &r, begin_ns, lane_end_ns(in, lane), &x[0], &x[1]))
             add_plain(s, x, y, z, palette_under_light(PALETTE_LANE, 1 - l->flame));
+    }
+}
+
+/* How many of the spans before this one, of its thread, have not ended when it begins: it lies above them. */
+static uint32_t span_level(const notes_span *spans, size_t index)
+{
+    uint32_t level = 0;
+    for (size_t i = index, looked = 0; i-- > 0 && looked < 512; looked++)
+        if (spans[i].thread == spans[index].thread && spans[i].end_ns > spans[index].begin_ns)
+            level++;
+    return level < SPAN_LEVELS ? level : SPAN_LEVELS - 1;
+}
+
+static void add_span(scene *s, const scene_input *in, const layout_lane *lane, const notes_span *span, uint32_t level)
+{
+    const layout *l = in->layout;
+    float row_height = layout_row_height(l, lane), height = fmaxf(row_height, l->row_height * 0.8f), depth = lane->z_end - lane->z_begin;
+    float y0 = lane->y_floor + layout_top(l, lane) + (0.25f + (float)level * 1.1f) * height, x[2];
+    row r = {.lane = lane, .z = {lane->z_begin + mixf(0.08f, 0.01f, l->threads_share) * depth, lane->z_begin + mixf(0.62f, 0.09f, l->threads_share) * depth}, .y = {y0, y0 + 0.9f * height}};
+    uint64_t end_ns = span->end_ns < in->model->now_ns ? span->end_ns : in->model->now_ns;
+    if (!aim_row(s, in, &r, r.y[0], r.y[1]) || !visible_part(in, &r, span->begin_ns, end_ns, &x[0], &x[1]))
+        return;
+    x[1] = fmaxf(x[1], x[0] + 2 * in->scale / fmaxf(r.px_per_unit, 1e-3f));
+    add_plain(s, x, r.y, r.z, PALETTE_SPAN);
+    layout_thread *thread = &in->layout->threads.items[lane->thread];
+    if (level >= thread->span_levels)
+        thread->span_levels = (uint8_t)(level + 1);
+    scene_span *shown = vec_push(&s->spans);
+    if (shown)
+        *shown = (scene_span){.x = {fmaxf(x[0], r.x[0]), fminf(x[1], r.x[1])}, .y = {r.y[0], r.y[1]}, .z = r.z[1],
+                                     .process = span->process, .string = span->string, .begin_ns = span->begin_ns, .end_ns = end_ns};
+}
+
+/* Bars over the lanes of the threads that began them. */
+static void add_spans(scene *s, const scene_input *in)
+{
+    const layout *l = in->layout;
+    size_t count = 0;
+    const notes_span *spans = in->model->notes ? notes_spans(in->model->notes, &count) : NULL;
+    s->spans.count = 0;
+    for (size_t i = count; i-- > 0 && s->spans.count < SPANS_MAX;) {
+        if (spans[i].begin_ns >= s->end_ns || spans[i].end_ns <= s->begin_ns)
+            continue;
+        for (size_t lane = 0; lane < l->lanes.count; lane++)
+            if (l->lanes.items[lane].thread == spans[i].thread)
+                add_span(s, in, &l->lanes.items[lane], &spans[i], span_level(spans, i));
     }
 }
 
@@ -491,6 +607,16 @@ static float glass_alpha(const scene_input *in, float depth, size_t count)
     return fminf(GLASS_ALPHA_MAX, 1 - powf(1 - GLASS_ALPHA_SUM, 1 / layers));
 }
 
+/* The share of the row that the panes of s->nodes[0, count) take on the screen. */
+static float glass_cover(const scene *s, const scene_input *in, const row *r, size_t count)
+{
+    float units = 0, least = 1.5f * in->scale / fmaxf(r->px_per_unit, 1e-3f), x0, x1;
+    for (size_t i = 0; i < count; i++)
+        if (visible_part(in, r, s->nodes[i].begin_ns, s->nodes[i].end_ns, &x0, &x1))
+            units += fmaxf(x1 - x0, least);
+    return units / fmaxf(r->x[1] - r->x[0], 1e-3f);
+}
+
 /* A process's pauses lie across all lanes of its group. */
 static void add_gc(scene *s, const scene_input *in, const layout_group *group, uint32_t process)
 {
@@ -514,11 +640,11 @@ static void add_gc(scene *s, const scene_input *in, const layout_group *group, u
         if (count < panes_max)
             break;
     }
-    float alpha = glass_alpha(in, r.z[1] - r.z[0], count);
+    float alpha = glass_alpha(in, r.z[1] - r.z[0], count) * fminf(1, GLASS_COVER_MAX / fmaxf(glass_cover(s, in, &r, count), 1e-3f));
     for (size_t i = 0; i < count; i++) {
         double length_ns = (double)(s->nodes[i].end_ns - s->nodes[i].begin_ns);
         double busy = length_ns > 0 ? (double)s->nodes[i].busy_ns / length_ns : 1;
-        add_glass(s, in, &r, s->nodes[i].begin_ns, s->nodes[i].end_ns, fmaxf(GLASS_ALPHA_MIN, alpha * (0.15f + 0.85f * (float)busy)));
+        add_glass(s, in, &r, s->nodes[i].begin_ns, s->nodes[i].end_ns, fmaxf(fminf(GLASS_ALPHA_MIN, alpha), alpha * (0.15f + 0.85f * (float)busy)));
         add_gc_mark(s, in, &r, &s->nodes[i], (float)busy);
     }
     sim_span open;
@@ -568,6 +694,7 @@ void scene_build(scene *s, const scene_input *in)
         if (attempt + 1 < ATTEMPTS)
             s->coarseness *= s->is_full ? 3.0f : clampf((float)s->boxes.count / (float)s->budget, 1.15f, 3.0f);
     }
+    add_spans(s, in);
     add_floors(s, in);
     if (in->layout->lanes.count > 0)
         add_grid(s, in);

@@ -14,7 +14,10 @@
 #include "view/camera.h"
 #include "view/font.h"
 #include "view/layout.h"
+#include "view/tint.h"
 #include "view/view.h"
+
+struct focus;
 
 #define SCENE_NODES 512u /* asked of history/ at once */
 #define SCENE_OPEN 256u
@@ -25,8 +28,16 @@
 typedef struct scene_label { /* a box wide enough for its name */
     uint32_t box;            /* index */
     uint32_t process, method; /* numbers for catalog_method_of */
+    uint32_t box_count;       /* that it lies on, from box on: more than 1 for a run of folded ones */
+    uint64_t span_count;      /* calls in them */
     float x_begin, x_end;    /* its visible part */
 } scene_label;
+
+typedef struct scene_span { /* where its bar is */
+    float x[2], y[2], z;
+    uint32_t process, string;
+    uint64_t begin_ns, end_ns;
+} scene_span;
 
 typedef struct scene {
     VEC(gpu_box) boxes;
@@ -39,6 +50,9 @@ typedef struct scene {
     struct scene_color { uint32_t hash, color; uint16_t depth, kind; } colors[SCENE_COLORS]; /* palette_method's answers */
     history_node nodes[SCENE_NODES];
     sim_span open[SCENE_OPEN];
+    tint colors_tint;              /* what colors[] is of */
+    VEC(scene_span) spans;         /* the program's own, in sight */
+    struct scene_run { uint32_t first_box, method; uint64_t span_count; float x_begin, x_end; } run; /* of folded boxes */
     uint32_t budget;               /* boxes */
     float coarseness;              /* 1: as fine as the screen */
     bool is_full;                  /* this attempt has become hopeless */
@@ -54,6 +68,8 @@ typedef struct scene_input {
     uint64_t base_ns;              /* pose times are relative to it */
     uint64_t begin_ns;             /* of the session */
     float scale;
+    tint tint;
+    struct focus *focus;           /* NULL: nothing stands out */
 } scene_input;
 
 void scene_free(scene *s);

@@ -18,7 +18,10 @@
 #define RRTRACE_VIEW_VIEW_H
 
 #include "gpu/gpu.h"
+#include "history/activity.h"
+#include "history/figures.h"
 #include "history/history.h"
+#include "history/notes.h"
 #include "sim/catalog.h"
 #include "sim/sim.h"
 
@@ -44,7 +47,10 @@ typedef struct view_model {
     const history *history;
     const history *detail; /* answers instead while all in sight lies in [detail_begin_ns, detail_end_ns); NULL: none */
     uint64_t detail_begin_ns, detail_end_ns;
+    const activity *activity; /* for the time strip; NULL: it has none to show */
     const sim *sim;  /* NULL: no open frames */
+    const notes *notes;     /* NULL: the program has marked nothing */
+    const figures *figures; /* NULL: of a method only what is in sight is known */
     uint64_t now_ns; /* the picture's right end: CLOCK_MONOTONIC while a program runs, its last event's time afterwards */
 } view_model;
 
@@ -58,6 +64,8 @@ typedef struct view_status {
     const char *device; /* NULL: not shown */
     const char *note;   /* one line about what the user should know, NULL: nothing */
     bool ended;         /* every program has ended */
+    bool is_file;       /* … as this is a recording of them */
+    double read_share;  /* of that recording; 1: all of it has been read */
 } view_status;
 
 typedef enum view_key { /* letters by their place on a US keyboard (scancodes) */
@@ -68,6 +76,7 @@ typedef enum view_key { /* letters by their place on a US keyboard (scancodes) *
     VIEW_KEY_1, VIEW_KEY_2, VIEW_KEY_3,
     VIEW_KEY_F, VIEW_KEY_HELP, /* ? or F1 */
     VIEW_KEY_ESC, VIEW_KEY_Q,  /* Ctrl+Q asks to quit; Esc never does */
+    VIEW_KEY_ENTER, VIEW_KEY_TAB, VIEW_KEY_BACKSPACE, VIEW_KEY_DELETE, /* sent again while held */
     VIEW_KEY_COUNT
 } view_key;
 
@@ -75,8 +84,11 @@ enum { VIEW_MOD_SHIFT = 1, VIEW_MOD_CTRL = 2, VIEW_MOD_ALT = 4 };
 
 typedef enum view_button { VIEW_BUTTON_LEFT = 0, VIEW_BUTTON_MIDDLE, VIEW_BUTTON_RIGHT, VIEW_BUTTON_COUNT } view_button;
 
+#define VIEW_TEXT_BYTES 32u
+
 typedef enum view_input_type {
     VIEW_INPUT_KEY,    /* key, is_down */
+    VIEW_INPUT_TEXT,   /* text: what was typed, as the user's keyboard has it; letters and signs that do something come so */
     VIEW_INPUT_BUTTON, /* button, is_down, x_px, y_px */
     VIEW_INPUT_MOVE,   /* x_px, y_px */
     VIEW_INPUT_WHEEL,  /* wheel_y: notches, away from the user is positive; wheel_x: sideways; x_px, y_px */
@@ -93,13 +105,37 @@ typedef struct view_input_event {
     float x_px, y_px;
     float wheel_x, wheel_y;
     uint32_t width_px, height_px;
+    char text[VIEW_TEXT_BYTES]; /* UTF-8, ended by NUL */
 } view_input_event;
+
+typedef enum view_box_kind {
+    VIEW_BOX_CALL,
+    VIEW_BOX_OPEN, /* a call that has not ended */
+    VIEW_BOX_IDLE, /* an open call's time in which its fiber did not run; belongs to the OPEN one */
+    VIEW_BOX_END,  /* the bright end of an open call; likewise */
+    VIEW_BOX_GVL,
+} view_box_kind;
 
 /* What a box in the last frame shows; its id in gpu_box and gpu_read_id is its index here plus 1. */
 typedef struct view_box_ref {
-    uint64_t begin_ns;
+    uint64_t begin_ns, end_ns;
+    uint64_t busy_ns, longest_ns; /* as history_node */
     uint32_t track, depth;
+    uint32_t value;      /* as history_node: a method's number, or a sim_gvl */
+    uint32_t span_count; /* more than 1: folded */
+    uint32_t process, thread; /* ids */
+    uint32_t flags;      /* HISTORY_… */
+    view_box_kind kind;
 } view_box_ref;
+
+/* What the window is to do for the view. */
+typedef enum view_ask { VIEW_ASK_NONE = 0, VIEW_ASK_COPY, VIEW_ASK_SOURCE, VIEW_ASK_PICTURE } view_ask;
+
+typedef struct view_request {
+    view_ask ask;
+    char text[8192]; /* to copy, or the source's path */
+    uint32_t line;   /* of the source, 0: unknown */
+} view_request;
 
 int view_new(view **out, const view_desc *desc); /* 0 or -ENOMEM. No font on this machine is no error: see view_font_problem */
 void view_delete(view *v);                       /* NULL is fine */
@@ -116,6 +152,11 @@ bool view_input(view *v, const view_input_event *input);
 void view_build(view *v, const view_model *model, const view_status *status, uint32_t width_px, uint32_t height_px,
                 double frame_time_s, gpu_frame *out);
 
+/* What the user has asked for since the last call; false: nothing. */
+bool view_take_request(view *v, view_request *out);
+/* One line for the user, shown for some seconds. */
+void view_say(view *v, const char *line);
+
 /* What a frame cost: the device's time (or, if that is not known, how long drawing took), and the CPU time of view_build. The
  * number of boxes of the next ones follows from both. */
 void view_frame_cost(view *v, double frame_ms, double cpu_ms);
@@ -125,9 +166,13 @@ bool view_is_moving(const view *v);
 bool view_is_paused(const view *v); /* the film stands still: Space, or moved away from now */
 bool view_wants_quit(const view *v);
 
+view_camera view_camera_of(const view *v); /* the one that the user has chosen */
+
 /* The time range that the last frame showed. */
 void view_range(const view *v, uint64_t *begin_ns, uint64_t *end_ns);
 /* What box id is, false when the last frame had none such. */
 bool view_box_of(const view *v, uint32_t id, view_box_ref *out);
+/* What was under the pointer in the last frame; false: no call and no state of a thread. */
+bool view_hover(const view *v, view_box_ref *out);
 
 #endif

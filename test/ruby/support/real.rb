@@ -5,7 +5,8 @@ module RealVisualizer
   PATH = File.join(TestHelp::ROOT, "build/release/rrtrace-visualizer")
 
   def clean_environment
-    super.merge("RRTRACE_VISUALIZER" => PATH, "RRTRACE_VALIDATION" => "1", "TMPDIR" => temp_path, "XDG_RUNTIME_DIR" => nil)
+    super.merge("RRTRACE_VISUALIZER" => PATH, "RRTRACE_VALIDATION" => "1", "TMPDIR" => temp_path, "XDG_RUNTIME_DIR" => nil,
+      "XDG_STATE_HOME" => temp_path("state"), "VISUAL" => nil, "EDITOR" => nil)
   end
 
   def setup

@@ -1,0 +1,545 @@
+/* What the window answers: pointing, selecting, the hottest methods, the open calls, from call to call. */
+#include "view_scenes.h"
+
+#include "view/calls.h"
+#include "view/details.h"
+#include "view/hot.h"
+#include "view/inspect.h"
+#include "view/palette.h"
+
+enum { WIDTH = 1280, HEIGHT = 720 };
+
+/* A view's parts, laid open. */
+typedef struct stage {
+    session *session;
+    view_model model;
+    figures *figures;
+    nav nav;
+    layout layout;
+    scene scene;
+    find find;
+    focus focus;
+    scene_input in;
+} stage;
+
+static void stage_build(stage *st)
+{
+    focus_update(&st->focus, st->model.catalog);
+    for (int i = 0; i < 6; i++) {
+        nav_scene measures = {.z_end = st->layout.z_end, .y_low = st->layout.y_low, .y_high = st->layout.y_high};
+        nav_step(&st->nav, &measures, (double)(st->model.now_ns - SESSION_BEGIN_NS), true, INFINITY, WIDTH, HEIGHT);
+        st->in = (scene_input){.model = &st->model, .history = st->model.history, .camera = &st->nav.camera, .pose = &st->nav.pose,
+                               .layout = &st->layout, .base_ns = SESSION_BEGIN_NS, .begin_ns = SESSION_BEGIN_NS, .scale = 1, .focus = &st->focus};
+        layout_desc desc = {.flame = st->nav.flame, .threads = st->nav.threads, .row_px = 15, .lane_px = 26, .stretch = 1,
+                            .units_per_px = nav_units_per_px(WIDTH, 1), .free_height_px = 600, .time_s = INFINITY};
+        scene_range(&st->in, &desc.begin_ns, &desc.end_ns);
+        layout_update(&st->layout, st->model.catalog, &desc);
+        st->scene.budget = 40000;
+        scene_build(&st->scene, &st->in);
+    }
+}
+
+static void stage_new(stage *st, session *s)
+{
+    *st = (stage){.session = s, .model = session_model(s)};
+    nav_init(&st->nav, VIEW_CAMERA_FLAME, 1);
+    find_init(&st->find);
+    st->focus = (focus){.hovered = FOCUS_NOTHING, .selected = FOCUS_NOTHING, .find = &st->find};
+    stage_build(st);
+}
+
+static void stage_delete(stage *st)
+{
+    figures_delete(st->figures);
+    find_free(&st->find);
+    focus_free(&st->focus);
+    scene_free(&st->scene);
+    layout_free(&st->layout);
+    session_delete(st->session);
+}
+
+/* run [0, 100) over a [10, 30), b [40, 90), b over a [50, 60); then, open since 110, hold over nap since 115. */
+static uint32_t run, a, b, hold, nap;
+static void make_small(session *s)
+{
+    session_new(s);
+    session_process(s, 7, "ruby small.rb");
+    run = session_method(s, "Foo#run", EV_METHOD_RUBY);
+    a = session_method(s, "Foo#a", EV_METHOD_RUBY);
+    b = session_method(s, "Foo#b", EV_METHOD_RUBY);
+    hold = session_method(s, "Foo#wait", EV_METHOD_RUBY);
+    nap = session_method(s, "Kernel#nap", EV_METHOD_C);
+    session_thread(s, 1, "", true);
+    session_switch(s, 1, 1);
+    session_call(s, run);
+    session_leaf(s, a, 10, 30);
+    session_at(s, 40);
+    session_call(s, b);
+    session_leaf(s, a, 50, 60);
+    session_at(s, 90);
+    session_return(s);
+    session_at(s, 100);
+    session_return(s);
+    session_at(s, 110);
+    session_call(s, hold);
+    session_at(s, 190);
+    session_call(s, nap);
+    session_at(s, 200);
+    session_event(s, EV_CUT, 0, session_position(s, 60));
+}
+
+static int64_t self_ms(const hot *h, uint32_t method)
+{
+    for (uint32_t i = 0; i < h->method_count; i++)
+        if (h->methods[i].method.number == method)
+            return (h->methods[i].self_ns + 500000) / 1000000;
+    return -1;
+}
+
+TEST(the_hottest_methods_are_those_with_most_time_of_their_own)
+{
+    session s;
+    stage st;
+    static hot h;
+    make_small(&s);
+    stage_new(&st, &s);
+    h = (hot){0};
+    CHECK(hot_update(&h, &st.scene, &st.in, 0.1));
+    CHECK(!hot_update(&h, &st.scene, &st.in, 0.1)); /* four times a second */
+    CHECK_EQ(h.method_count, 5);
+    CHECK_EQ(self_ms(&h, run), 30);
+    CHECK_EQ(self_ms(&h, a), 30);
+    CHECK_EQ(self_ms(&h, b), 40);
+    CHECK_EQ(self_ms(&h, hold), 80);
+    CHECK_EQ(self_ms(&h, nap), 10);
+    CHECK_EQ(h.methods[0].method.number, hold);
+    CHECK_EQ(h.methods[4].method.number, nap);
+    stage_delete(&st);
+}
+
+TEST(only_what_is_in_sight_is_hot)
+{
+    session s;
+    stage st;
+    static hot h;
+    make_small(&s);
+    stage_new(&st, &s);
+    nav_show(&st.nav, 45e6, 55e6, true);
+    stage_build(&st);
+    h = (hot){0};
+    hot_update(&h, &st.scene, &st.in, 1);
+    int64_t in_sight = self_ms(&h, b);
+    CHECK(in_sight >= 5 && in_sight <= 6); /* the picture is a little wider than what it was asked to show */
+    CHECK_EQ(self_ms(&h, hold), -1);
+    stage_delete(&st);
+}
+
+TEST(of_open_calls_those_are_told_that_began_apart)
+{
+    session s;
+    stage st;
+    static hot h;
+    make_small(&s);
+    stage_new(&st, &s);
+    h = (hot){0};
+    hot_update(&h, &st.scene, &st.in, 1);
+    CHECK_EQ(h.open_count, 2);
+    CHECK_EQ(h.open[0].method.number, hold); /* longest first */
+    CHECK_EQ(h.open[1].method.number, nap);
+    CHECK(h.open[0].is_first && !h.open[1].is_first);
+    CHECK_EQ(h.open[0].begin_ns, SESSION_BEGIN_NS + 110000000);
+    stage_delete(&st);
+}
+
+TEST(of_a_deep_stack_the_longest_open_calls_are_told_and_never_more_than_a_few)
+{
+    session s;
+    stage st;
+    static hot h;
+    session_new(&s);
+    session_process(&s, 7, "ruby deep.rb");
+    uint32_t methods[30];
+    for (int i = 0; i < 30; i++)
+        methods[i] = session_method(&s, i == 0 ? "Foo#first" : i == 1 ? "Foo#second" : "Foo#other", EV_METHOD_RUBY);
+    session_thread(&s, 1, "", true);
+    session_switch(&s, 1, 1);
+    for (int i = 0; i < 30; i++) {
+        session_at(&s, 1000.0 - 1000.0 / (1 << (i < 20 ? i : 20))); /* each half as long as the one below */
+        session_call(&s, methods[i]);
+    }
+    session_at(&s, 1000);
+    session_event(&s, EV_CUT, 0, session_position(&s, 60));
+    stage_new(&st, &s);
+    h = (hot){0};
+    hot_update(&h, &st.scene, &st.in, 1);
+    CHECK_EQ(h.open_count, HOT_OPEN_A_THREAD);
+    CHECK_EQ(h.open[0].method.number, methods[0]);
+    CHECK_EQ(h.open[1].method.number, methods[1]);
+    stage_delete(&st);
+}
+
+static bool is_method(void *context, const calls_call *call) { return call->method == *(uint32_t *)context; }
+
+TEST(from_call_to_call_forwards_and_backwards)
+{
+    session s;
+    stage st;
+    calls_call call;
+    make_small(&s);
+    stage_new(&st, &s);
+    calls_query q = {.model = &st.model, .history = st.model.history, .begin_ns = SESSION_BEGIN_NS, .end_ns = st.model.now_ns,
+                     .match = is_method, .context = &a};
+    CHECK(calls_after(&q, SESSION_BEGIN_NS, &call));
+    CHECK_EQ(call.begin_ns, SESSION_BEGIN_NS + 10000000);
+    CHECK(calls_after(&q, call.begin_ns, &call));
+    CHECK_EQ(call.begin_ns, SESSION_BEGIN_NS + 50000000);
+    CHECK_EQ(call.depth, 2);
+    CHECK(!calls_after(&q, call.begin_ns, &call));
+    CHECK(calls_before(&q, st.model.now_ns, &call));
+    CHECK_EQ(call.begin_ns, SESSION_BEGIN_NS + 50000000);
+    CHECK(calls_before(&q, call.begin_ns, &call));
+    CHECK_EQ(call.begin_ns, SESSION_BEGIN_NS + 10000000);
+    CHECK(!calls_before(&q, call.begin_ns, &call));
+    q.context = &nap; /* open */
+    CHECK(calls_after(&q, SESSION_BEGIN_NS, &call));
+    CHECK(call.is_open);
+    CHECK_EQ(call.end_ns, st.model.now_ns);
+    stage_delete(&st);
+}
+
+TEST(the_panel_knows_who_called_the_method_and_whom_it_called)
+{
+    session s;
+    stage st;
+    details d = {.method = FOCUS_NOTHING};
+    make_small(&s);
+    stage_new(&st, &s);
+    details_update(&d, (focus_method){0, a}, &st.scene, &st.in, 1);
+    CHECK_EQ(d.sight_calls, 2);
+    CHECK_EQ(d.sight_ns, 30000000);
+    CHECK_EQ(d.caller_count, 2);
+    CHECK_EQ(d.callers[0].method.number, run);
+    CHECK_EQ(d.callers[0].total_ns, 20000000);
+    CHECK_EQ(d.callers[1].method.number, b);
+    CHECK_EQ(d.callee_count, 0);
+    details_update(&d, (focus_method){0, run}, &st.scene, &st.in, 0);
+    CHECK_EQ(d.caller_count, 1);
+    CHECK_EQ(d.callers[0].method.process, CATALOG_NONE);
+    CHECK_EQ(d.callee_count, 2);
+    CHECK_EQ(d.callees[0].method.number, b);
+    CHECK_EQ(d.callees[0].calls, 1);
+    details_update(&d, (focus_method){0, nap}, &st.scene, &st.in, 0);
+    CHECK_EQ(d.open_count, 1);
+    CHECK_EQ(d.open_ns, 10000000);
+    CHECK_EQ(d.callers[0].method.number, hold); /* open itself */
+    stage_delete(&st);
+}
+
+static const view_box_ref *ref_of(const stage *st, uint32_t method, double begin_ms)
+{
+    for (size_t i = 0; i < st->scene.refs.count; i++)
+        if (st->scene.refs.items[i].value == method && st->scene.refs.items[i].begin_ns == SESSION_BEGIN_NS + (uint64_t)(begin_ms * 1e6) &&
+            st->scene.refs.items[i].kind != VIEW_BOX_GVL)
+            return &st->scene.refs.items[i];
+    CHECK(false);
+    return NULL;
+}
+
+TEST(a_tip_tells_name_length_own_time_start_depth_thread_and_process)
+{
+    session s;
+    stage st;
+    details_tip tip;
+    char lines[DETAILS_LINES][160];
+    make_small(&s);
+    stage_new(&st, &s);
+    details_tip_of(&tip, &st.in, ref_of(&st, b, 40));
+    CHECK(tip.is_self_known);
+    CHECK_EQ(tip.self_ns, 40000000);
+    CHECK_EQ(details_lines(&tip, &st.in, lines), 3);
+    CHECK_STR(lines[0], "Foo#b");
+    CHECK_STR(lines[1], "50.0 ms   self 40.0 ms");
+    CHECK_STR(lines[2], "at 40.0 ms   depth 1   thread main   pid 7");
+    details_tip_of(&tip, &st.in, ref_of(&st, hold, 110));
+    CHECK_EQ(tip.self_ns, 80000000); /* what it has called is still open, too */
+    details_lines(&tip, &st.in, lines);
+    CHECK_STR(lines[1], "90.0 ms   self 80.0 ms   still running");
+    details_tip_of(&tip, &st.in, ref_of(&st, nap, 190));
+    details_lines(&tip, &st.in, lines);
+    CHECK_STR(lines[1], "in C");
+    stage_delete(&st);
+}
+
+static uint32_t color_of(const stage *st, uint32_t method, double begin_ms)
+{
+    return st->scene.boxes.items[ref_of(st, method, begin_ms) - st->scene.refs.items].color;
+}
+
+TEST(what_is_selected_or_found_lights_up_and_the_rest_steps_back)
+{
+    session s;
+    stage st;
+    make_small(&s);
+    stage_new(&st, &s);
+    uint32_t plain_a = color_of(&st, a, 10), plain_b = color_of(&st, b, 40), plain_deep = color_of(&st, a, 50);
+    st.focus.selected = (focus_method){0, a};
+    stage_build(&st);
+    CHECK(palette_contrast(color_of(&st, a, 10), PALETTE_BACKGROUND) > palette_contrast(plain_a, PALETTE_BACKGROUND) * 1.2f);
+    CHECK(palette_contrast(color_of(&st, a, 50), PALETTE_BACKGROUND) > palette_contrast(plain_a, PALETTE_BACKGROUND) * 1.2f);
+    CHECK(palette_contrast(color_of(&st, b, 40), PALETTE_BACKGROUND) < palette_contrast(plain_b, PALETTE_BACKGROUND));
+    st.focus.selected = FOCUS_NOTHING;
+    find_set(&st.find, "#b");
+    stage_build(&st);
+    CHECK_EQ(color_of(&st, b, 40), plain_b);
+    CHECK(palette_contrast(color_of(&st, a, 10), PALETTE_BACKGROUND) < 0.5f * palette_contrast(plain_a, PALETTE_BACKGROUND));
+    find_set(&st.find, "dur>15ms");
+    stage_build(&st);
+    CHECK_EQ(color_of(&st, a, 10), plain_a);
+    CHECK(palette_contrast(color_of(&st, a, 50), PALETTE_BACKGROUND) < 0.5f * palette_contrast(plain_a, PALETTE_BACKGROUND));
+    find_set(&st.find, "");
+    stage_build(&st);
+    CHECK_EQ(color_of(&st, a, 50), plain_deep);
+    stage_delete(&st);
+}
+
+/* ---- by mouse and keyboard, through the view ------------------------------------------------------------------ */
+
+typedef struct hand {
+    session session;
+    view *view;
+    view_status status;
+    gpu_frame frame;
+} hand;
+
+static void hand_build(hand *h)
+{
+    view_model model = session_model(&h->session);
+    for (int i = 0; i < 3; i++)
+        view_build(h->view, &model, &h->status, WIDTH, HEIGHT, 0.5, &h->frame);
+}
+
+static void hand_new(hand *h)
+{
+    *h = (hand){.status = {.ended = true, .memory_budget = 1}};
+    make_small(&h->session);
+    CHECK_EQ(view_new(&h->view, &(view_desc){.camera = VIEW_CAMERA_FLAME}), 0);
+    for (int i = 0; i < 20; i++)
+        hand_build(h);
+}
+
+static void hand_delete(hand *h)
+{
+    view_delete(h->view);
+    session_delete(&h->session);
+}
+
+static void hand_key(hand *h, view_key key, uint32_t modifiers)
+{
+    view_input_event e = {.type = VIEW_INPUT_KEY, .key = key, .modifiers = modifiers, .is_down = true};
+    view_input(h->view, &e);
+    e.is_down = false;
+    view_input(h->view, &e);
+    hand_build(h);
+}
+
+static void hand_type(hand *h, const char *text)
+{
+    for (; *text; text++) {
+        view_input_event e = {.type = VIEW_INPUT_TEXT, .text = {*text}};
+        view_input(h->view, &e);
+        hand_build(h);
+    }
+}
+
+/* The middle of a call's front on the screen, found by pointing at all places. */
+static bool hand_find(hand *h, uint32_t method, float at[2])
+{
+    view_box_ref ref;
+    view_model model = session_model(&h->session);
+    for (float y = 60; y < HEIGHT - 70; y += 6)
+        for (float x = 20; x < WIDTH; x += 12) {
+            view_input_event move = {.type = VIEW_INPUT_MOVE, .x_px = x, .y_px = y};
+            view_input(h->view, &move);
+            view_build(h->view, &model, &h->status, WIDTH, HEIGHT, 0, &h->frame);
+            if (view_hover(h->view, &ref) && ref.value == method && ref.kind == VIEW_BOX_CALL) {
+                at[0] = x + 2;
+                at[1] = y + 2;
+                return true;
+            }
+        }
+    return false;
+}
+
+static void hand_button(hand *h, const float at[2], bool is_down)
+{
+    view_input_event e = {.type = VIEW_INPUT_BUTTON, .button = VIEW_BUTTON_LEFT, .is_down = is_down, .x_px = at[0], .y_px = at[1]};
+    view_input(h->view, &e);
+}
+
+static void hand_move(hand *h, const float at[2])
+{
+    view_input_event move = {.type = VIEW_INPUT_MOVE, .x_px = at[0], .y_px = at[1]};
+    view_input(h->view, &move);
+}
+
+static void hand_click(hand *h, const float at[2])
+{
+    hand_move(h, at);
+    hand_button(h, at, true);
+    hand_button(h, at, false);
+    hand_build(h);
+}
+
+static const char *hand_copied(hand *h)
+{
+    static view_request r;
+    hand_type(h, "c");
+    return view_take_request(h->view, &r) && r.ask == VIEW_ASK_COPY ? r.text : "";
+}
+
+TEST(a_click_selects_a_drag_does_not_and_escape_lets_go)
+{
+    hand h;
+    float at[2];
+    hand_new(&h);
+    CHECK(hand_find(&h, b, at));
+    float away[2] = {5, HEIGHT - 100}, near_by[2] = {at[0] + 30, at[1]};
+    hand_move(&h, away);
+    hand_build(&h);
+    CHECK_STR(hand_copied(&h), "");
+    hand_move(&h, at);
+    hand_build(&h);
+    hand_button(&h, at, true);
+    hand_move(&h, near_by);
+    hand_button(&h, near_by, false);
+    hand_build(&h);
+    hand_move(&h, away);
+    hand_build(&h);
+    CHECK_STR(hand_copied(&h), ""); /* it was dragged */
+    hand_key(&h, VIEW_KEY_HOME, 0);
+    for (int i = 0; i < 10; i++)
+        hand_build(&h);
+    CHECK(hand_find(&h, b, at));
+    hand_click(&h, at);
+    hand_move(&h, away);
+    hand_build(&h);
+    CHECK_STR(hand_copied(&h), "Foo#b");
+    hand_key(&h, VIEW_KEY_ESC, 0);
+    CHECK_STR(hand_copied(&h), "");
+    CHECK(!view_wants_quit(h.view));
+    hand_key(&h, VIEW_KEY_ESC, 0);
+    CHECK(!view_wants_quit(h.view));
+    hand_delete(&h);
+}
+
+TEST(letters_in_the_search_line_move_nothing_and_enter_goes_to_the_next_match)
+{
+    hand h;
+    uint64_t begin_ns, end_ns, begin_after, end_after;
+    hand_new(&h);
+    view_range(h.view, &begin_ns, &end_ns);
+    hand_type(&h, "/");
+    view_input_event down = {.type = VIEW_INPUT_KEY, .key = VIEW_KEY_A, .is_down = true};
+    view_input(h.view, &down);
+    hand_type(&h, "#a");
+    view_range(h.view, &begin_after, &end_after);
+    CHECK_EQ(begin_after, begin_ns);
+    CHECK_EQ(end_after, end_ns);
+    hand_key(&h, VIEW_KEY_ENTER, 0);
+    CHECK_STR(hand_copied(&h), ""); /* the line is open: it was typed into it */
+    hand_key(&h, VIEW_KEY_BACKSPACE, 0);
+    hand_key(&h, VIEW_KEY_TAB, 0); /* closes the line, keeps what it says */
+    CHECK_STR(hand_copied(&h), "Foo#a");
+    hand_key(&h, VIEW_KEY_ESC, 0);
+    CHECK_STR(hand_copied(&h), "Foo#a"); /* the search is gone first, the selection stays */
+    hand_key(&h, VIEW_KEY_ESC, 0);
+    CHECK_STR(hand_copied(&h), "");
+    hand_delete(&h);
+}
+
+TEST(f_frames_the_selected_call_and_again_fits_all)
+{
+    hand h;
+    float at[2];
+    uint64_t begin_ns, end_ns;
+    hand_new(&h);
+    CHECK(hand_find(&h, b, at));
+    hand_click(&h, at);
+    hand_key(&h, VIEW_KEY_F, 0);
+    for (int i = 0; i < 10; i++)
+        hand_build(&h);
+    view_range(h.view, &begin_ns, &end_ns);
+    CHECK(begin_ns > SESSION_BEGIN_NS + 20000000 && begin_ns < SESSION_BEGIN_NS + 40000000);
+    CHECK(end_ns > SESSION_BEGIN_NS + 90000000 && end_ns < SESSION_BEGIN_NS + 110000000);
+    hand_key(&h, VIEW_KEY_F, 0);
+    for (int i = 0; i < 10; i++)
+        hand_build(&h);
+    view_range(h.view, &begin_ns, &end_ns);
+    CHECK_EQ(begin_ns, SESSION_BEGIN_NS);
+    CHECK_EQ(end_ns, SESSION_BEGIN_NS + 200000000);
+    hand_delete(&h);
+}
+
+TEST(tab_goes_through_the_list_and_enter_takes_what_it_is_at)
+{
+    hand h;
+    hand_new(&h);
+    hand_type(&h, "t");
+    hand_key(&h, VIEW_KEY_TAB, 0);
+    hand_key(&h, VIEW_KEY_ENTER, 0);
+    CHECK_STR(hand_copied(&h), "Foo#wait"); /* the first: the longest open call */
+    hand_delete(&h);
+}
+
+TEST(the_session_begins_with_its_first_event_not_when_its_window_was_up)
+{
+    session s;
+    view *v;
+    gpu_frame frame;
+    view_status status = {.memory_budget = 1};
+    uint64_t begin_ns, end_ns;
+    session_new(&s);
+    session_at(&s, 300); /* the stream is let in late */
+    session_process(&s, 7, "ruby late.rb");
+    s.events.count = 0;
+    CHECK_EQ(view_new(&v, &(view_desc){.is_still = true}), 0);
+    view_model model = session_model(&s);
+    view_build(v, &model, &status, WIDTH, HEIGHT, 0.1, &frame);
+    session_at(&s, 10);
+    uint32_t m = session_method(&s, "Foo#m", EV_METHOD_RUBY);
+    session_switch(&s, 1, 1);
+    session_leaf(&s, m, 10, 400);
+    model = session_model(&s);
+    view_build(v, &model, &status, WIDTH, HEIGHT, 0.1, &frame);
+    view_range(v, &begin_ns, &end_ns);
+    CHECK_EQ(begin_ns, SESSION_BEGIN_NS + 10000000);
+    view_delete(v);
+    session_delete(&s);
+}
+
+TEST(the_programs_own_spans_are_bars_over_their_lane_within_each_other_above)
+{
+    session s;
+    stage st;
+    notes *n;
+    make_small(&s);
+    CHECK_EQ(notes_new(&n), 0);
+    const struct { ev_kind kind; double ms; uint32_t span; } events[] = {
+        {EV_SPAN_BEGIN, 20, 1}, {EV_SPAN_BEGIN, 40, 2}, {EV_SPAN_END, 60, 2}, {EV_SPAN_END, 100, 1}, {EV_SPAN_BEGIN, 150, 3}};
+    for (size_t i = 0; i < sizeof events / sizeof *events; i++)
+        notes_take(n, &(sim_note){SESSION_BEGIN_NS + (uint64_t)(events[i].ms * 1e6), events[i].kind, 0, 0, 1, events[i].span, 0});
+    session_run(&s);
+    stage_new(&st, &s);
+    st.model.notes = n;
+    stage_build(&st);
+    CHECK_EQ(st.scene.spans.count, 3);
+    const scene_span *last = &st.scene.spans.items[0], *inner = &st.scene.spans.items[1], *outer = &st.scene.spans.items[2];
+    CHECK_EQ(outer->begin_ns, SESSION_BEGIN_NS + 20000000);
+    CHECK_EQ(outer->end_ns, SESSION_BEGIN_NS + 100000000);
+    CHECK_EQ(last->end_ns, st.model.now_ns); /* open */
+    CHECK(inner->y[0] > outer->y[1]);
+    CHECK(last->y[0] == outer->y[0]);
+    CHECK(outer->y[0] >= st.layout.lanes.items[0].y_floor + 3 * st.layout.row_height); /* over three rows of calls */
+    notes_delete(n);
+    stage_delete(&st);
+}

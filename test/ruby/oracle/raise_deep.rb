@@ -1,0 +1,5 @@
+# status: 1
+def leaf = Probe.here
+def down(n) = n.zero? ? raise("out of the program") : [n].each { |x| down(x - 1) }
+at_exit { leaf }
+down(10)

@@ -1,0 +1,98 @@
+#include "app/window_ask.h"
+
+#include "app/editor.h"
+#include "app/shot.h"
+#include "base/mem.h"
+
+#include <SDL2/SDL.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+void window_asks_init(window_asks *a)
+{
+    *a = (window_asks){0};
+    if (!getcwd(a->folder, sizeof a->folder))
+        snprintf(a->folder, sizeof a->folder, "/tmp");
+}
+
+static void copy(view *v, const char *text)
+{
+    if (SDL_SetClipboardText(text) != 0)
+        view_say(v, "the clipboard does not take it");
+}
+
+static void open_source(const window_asks *a, view *v, const view_request *r)
+{
+    static editor e; /* large; one at a time */
+    editor_settings settings = editor_settings_of_environment();
+    char path[sizeof a->folder + sizeof r->text + 1], line[256];
+    snprintf(path, sizeof path, "%s%s%s", r->text[0] == '/' ? "" : a->folder, r->text[0] == '/' ? "" : "/", r->text);
+    if (access(path, R_OK) != 0) {
+        snprintf(line, sizeof line, "%.200s: %s", path, strerror(errno));
+        view_say(v, line);
+        return;
+    }
+    int error = editor_make(&e, &settings, path, r->line);
+    if (error == -ENOENT)
+        snprintf(line, sizeof line, "no editor: set VISUAL, or RRTRACE_EDITOR='code -g {file}:{line}'");
+    else if (error)
+        snprintf(line, sizeof line, "the editor's command is too long");
+    else if ((error = editor_start(&e)) != 0)
+        snprintf(line, sizeof line, "%.100s: can't be run: %s", e.argv[0], strerror(-error));
+    else
+        snprintf(line, sizeof line, "opened %.200s:%u", r->text, r->line);
+    view_say(v, line);
+}
+
+bool window_ask(window_asks *a, gpu *g, view *v)
+{
+    view_request r;
+    if (!view_take_request(v, &r))
+        return false;
+    switch (r.ask) {
+    case VIEW_ASK_NONE: break;
+    case VIEW_ASK_COPY: copy(v, r.text); break;
+    case VIEW_ASK_SOURCE: open_source(a, v, &r); break;
+    case VIEW_ASK_PICTURE:
+        if (gpu_capture(g, true) == 0)
+            a->wants_picture = true;
+        else
+            view_say(v, gpu_error(g));
+        break;
+    }
+    return true;
+}
+
+static int write_picture(window_asks *a, gpu *g, char *line, size_t line_bytes)
+{
+    char path[sizeof a->folder + 64], stamp[32];
+    time_t now = time(NULL);
+    struct tm parts;
+    uint32_t width, height;
+    gpu_extent(g, &width, &height);
+    size_t bytes = (size_t)width * height * 4;
+    uint8_t *rgba = mem_alloc(bytes, 1);
+    strftime(stamp, sizeof stamp, "%Y%m%d-%H%M%S", localtime_r(&now, &parts));
+    snprintf(path, sizeof path, "%s/rrtrace-%s.png", a->folder, stamp);
+    int error = rgba ? gpu_read_pixels(g, rgba, bytes) : -ENOMEM;
+    if (error)
+        snprintf(line, line_bytes, "no picture: %s", strerror(-error));
+    else
+        error = shot_write(path, width, height, rgba, line, line_bytes);
+    if (!error)
+        snprintf(line, line_bytes, "picture written to %.200s", path);
+    mem_free(rgba);
+    return error;
+}
+
+void window_ask_picture(window_asks *a, gpu *g, view *v)
+{
+    char line[512];
+    a->wants_picture = false;
+    write_picture(a, g, line, sizeof line);
+    gpu_capture(g, false);
+    view_say(v, line);
+}

@@ -1,0 +1,27 @@
+/* app/window_ask.h - what the view asks of the desktop: the clipboard, the editor, a picture of the window.
+ * For:     window.c.
+ * Use:     window_ask after each frame was built: it takes what is asked, and says in the view what came of it. A picture is of the
+ *          next frame: window_ask_picture after gpu_draw.
+ * Threads: the window's.
+ */
+#ifndef RRTRACE_APP_WINDOW_ASK_H
+#define RRTRACE_APP_WINDOW_ASK_H
+
+#include "gpu/gpu.h"
+#include "view/view.h"
+
+#include <stdbool.h>
+
+typedef struct window_asks {
+    char folder[4096];    /* where the program was started: pictures go there, and relative paths begin there */
+    bool wants_picture;   /* of the next frame */
+} window_asks;
+
+/* Takes the folder; before anybody leaves it. */
+void window_asks_init(window_asks *a);
+/* True: the next frame is wanted soon. */
+bool window_ask(window_asks *a, gpu *g, view *v);
+/* After a frame that was drawn with wants_picture. */
+void window_ask_picture(window_asks *a, gpu *g, view *v);
+
+#endif

@@ -1,0 +1,148 @@
+#include "app/command.h"
+#include "app/options.h"
+#include "app/session.h"
+#include "app/window.h"
+
+#include <getopt.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#define WIDTH_DEFAULT 1280u
+#define HEIGHT_DEFAULT 720u
+
+#define VIEW_MEMORY_MIN ((uint64_t)1 << 20)
+#define VIEW_NICE 5
+
+enum { SIZE = 256, MEMORY };
+
+static const struct option long_options[] = {
+    {"memory", required_argument, NULL, MEMORY},
+    {"size", required_argument, NULL, SIZE},
+    {"help", no_argument, NULL, 'h'},
+    {NULL, 0, NULL, 0},
+};
+
+typedef struct settings {
+    uint32_t width, height;
+    size_t memory_bytes;
+} settings;
+
+static volatile sig_atomic_t stops;
+
+static void stop(int signal_number)
+{
+    (void)signal_number;
+    stops = 1;
+}
+
+static void print_help(void)
+{
+    puts("Usage: rrtrace view [FILE]\n"
+         "\n"
+         "Opens a recording in the window: all of it at first; its detail where you look.\n"
+         "Without FILE: the newest rrtrace-*.rrt in this folder.\n"
+         "\n"
+         "      --memory SIZE    what the window may keep in memory: bytes, or 64M, 2G [1G]\n"
+         "      --size WxH       of the window [1280x720]\n"
+         "  -h, --help           print this");
+}
+
+static bool memory_of(const char *text, size_t *bytes)
+{
+    static const struct { const char *name; unsigned shift; } units[] = {
+        {"", 0}, {"K", 10}, {"M", 20}, {"G", 30}, {"KiB", 10}, {"MiB", 20}, {"GiB", 30},
+    };
+    char *end;
+    unsigned long long value = strtoull(text, &end, 10);
+    if (text[0] < '0' || text[0] > '9')
+        return false;
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
+        if (strcmp(end, units[i].name) != 0)
+            continue;
+        if (value > (SIZE_MAX / 2) >> units[i].shift || value << units[i].shift < VIEW_MEMORY_MIN)
+            return false;
+        *bytes = (size_t)(value << units[i].shift);
+        return true;
+    }
+    return false;
+}
+
+static int take_option(settings *s, int option, const char *value)
+{
+    char extra;
+    if (option == MEMORY && !memory_of(value, &s->memory_bytes))
+        return command_complain(COMMAND_MISUSED, "view: --memory: %s is no size; give bytes, or 64M, 2G (1M is the least)", value);
+    if (option == SIZE && (sscanf(value, "%ux%u%c", &s->width, &s->height, &extra) != 2 || s->width < 16 || s->width > 16384 ||
+                           s->height < 16 || s->height > 16384))
+        return command_complain(COMMAND_MISUSED, "view: --size: %s is no size; give 1280x720 (16 to 16384 each)", value);
+    return 0;
+}
+
+static void catch_signals(void)
+{
+    struct sigaction action = {.sa_handler = stop};
+    sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGINT, &action, NULL);
+    signal(SIGPIPE, SIG_IGN);
+}
+
+static int show(record_reader *reader, const char *path, const settings *s)
+{
+    session *film;
+    window *w;
+    char error[256];
+    bool validation = getenv("RRTRACE_VALIDATION") != NULL;
+    /* The file first: it is read while the window is being made. */
+    int code = session_open(&film, reader, path, s->memory_bytes);
+    if (code)
+        return command_complain(COMMAND_FAILED, "%s: can't be shown: %s", path, strerror(-code));
+    setpriority(PRIO_PROCESS, 0, VIEW_NICE); /* on Linux of this thread, and of Vulkan's, which it starts */
+    window_desc desc = {
+        .width = s->width,
+        .height = s->height,
+        .is_size_free = s->width == WIDTH_DEFAULT && s->height == HEIGHT_DEFAULT,
+        .validation = validation,
+        .stops = &stops,
+    };
+    if (window_open(&w, &desc, error, sizeof error) != 0) {
+        session_stop(film);
+        return command_complain(COMMAND_FAILED, "view: no window: %s; rrtrace shot draws a picture of it, rrtrace report tables", error);
+    }
+    code = window_run(w, film) == 0 ? COMMAND_DONE : COMMAND_FAILED;
+    if (validation && window_validation_count(w) > 0) {
+        fprintf(stderr, "rrtrace: the validation layer had %u messages\n", window_validation_count(w));
+        code = 3;
+    }
+    window_close(w);
+    session_stop(film);
+    return code;
+}
+
+int command_view(int argc, char **argv)
+{
+    settings s = {WIDTH_DEFAULT, HEIGHT_DEFAULT, OPTIONS_MEMORY_DEFAULT};
+    int option, code = 0;
+    opterr = 0;
+    while ((option = getopt_long(argc, argv, ":h", long_options, NULL)) != -1) {
+        if (option == 'h') {
+            print_help();
+            return COMMAND_DONE;
+        }
+        code = option == '?' || option == ':' ? command_bad_option("view", argv, long_options, option) : take_option(&s, option, optarg);
+        if (code)
+            return code;
+    }
+    char path[PATH_MAX];
+    record_reader *reader = command_open("view", argc, argv, optind, path, sizeof path, &code);
+    if (!reader)
+        return code;
+    command_mention_problem(reader, path);
+    setenv("LP_NUM_THREADS", sysconf(_SC_NPROCESSORS_ONLN) > 4 ? "2" : "1", 0); /* llvmpipe takes a thread a core otherwise */
+    catch_signals();
+    return show(reader, path, &s);
+}

@@ -1,0 +1,245 @@
+#include "view/details.h"
+
+#include "view/label.h"
+#include "view/panels.h"
+#include "wire/event.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NODES 64u
+
+void details_place(const catalog_method *m, char *out, size_t bytes)
+{
+    if (!m->path_bytes)
+        snprintf(out, bytes, "%s", m->kind == EV_METHOD_C ? "in C" : "");
+    else if (m->line)
+        snprintf(out, bytes, "%s:%u", m->path, m->line);
+    else
+        snprintf(out, bytes, "%s", m->path);
+}
+
+/* Busy time of the row above, within the call. False: memory no longer knows. */
+static bool busy_above(const scene_input *in, const view_box_ref *r, uint64_t *ns)
+{
+    history_node nodes[NODES];
+    uint64_t resolution_ns = (r->end_ns - r->begin_ns) / (NODES / 4) + 1;
+    size_t count = history_query(in->history, r->track, r->depth + 1, r->begin_ns, r->end_ns, resolution_ns, nodes, NODES);
+    sim_span open;
+    *ns = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (nodes[i].flags & HISTORY_EVICTED || nodes[i].begin_ns < r->begin_ns || nodes[i].end_ns > r->end_ns)
+            return false;
+        *ns += nodes[i].busy_ns;
+    }
+    if (r->kind == VIEW_BOX_OPEN && in->model->sim && sim_open_frames(in->model->sim, r->track, r->depth + 1, &open, 1) == 1 &&
+        open.begin_ns < r->end_ns)
+        *ns += r->end_ns - open.begin_ns;
+    return count < NODES;
+}
+
+void details_tip_of(details_tip *t, const scene_input *in, const view_box_ref *ref)
+{
+    uint64_t above_ns = 0;
+    *t = (details_tip){.ref = *ref};
+    view_box_ref *r = &t->ref;
+    if (r->kind == VIEW_BOX_END || r->kind == VIEW_BOX_IDLE)
+        r->kind = VIEW_BOX_OPEN;
+    if (r->kind == VIEW_BOX_OPEN)
+        r->end_ns = in->model->now_ns > r->begin_ns ? in->model->now_ns : r->end_ns;
+    if (r->kind == VIEW_BOX_GVL || r->span_count != 1)
+        return;
+    t->is_self_known = busy_above(in, r, &above_ns);
+    uint64_t length_ns = r->end_ns - r->begin_ns;
+    t->self_ns = length_ns > above_ns ? length_ns - above_ns : 0;
+}
+
+static void line_of_time(const details_tip *t, char *out, size_t bytes)
+{
+    char length[24], self[24];
+    const view_box_ref *r = &t->ref;
+    label_duration((double)(r->end_ns - r->begin_ns), length);
+    label_duration((double)t->self_ns, self);
+    snprintf(out, bytes, "%s%s%s%s", length, t->is_self_known ? "   self " : "", t->is_self_known ? self : "",
+             r->kind == VIEW_BOX_OPEN ? "   still running"
+             : r->flags & HISTORY_UNWOUND ? "   ended by an exception or throw" : "");
+}
+
+static void line_of_fold(const details_tip *t, char *out, size_t bytes)
+{
+    char count[16], busy[24], length[24], longest[24];
+    const view_box_ref *r = &t->ref;
+    label_count((double)r->span_count, count);
+    label_duration((double)r->busy_ns, busy);
+    label_duration((double)(r->end_ns - r->begin_ns), length);
+    label_duration((double)r->longest_ns, longest);
+    snprintf(out, bytes, "%s calls in %s, busy %s, longest %s", count, length, busy, longest);
+}
+
+/* Number of the fiber whose call it is; 0: the thread's root fiber. */
+static uint32_t fiber_of(const catalog *c, const view_box_ref *r)
+{
+    uint32_t first = catalog_thread_at(c, r->thread)->first_fiber;
+    for (uint32_t id = first; id != CATALOG_NONE; id = catalog_fiber_at(c, id)->next)
+        if (catalog_fiber_at(c, id)->track == r->track)
+            return id == first ? 0 : catalog_fiber_at(c, id)->number;
+    return 0;
+}
+
+static void line_of_where(const details_tip *t, const scene_input *in, char *out, size_t bytes)
+{
+    char at[24], name[96];
+    const view_box_ref *r = &t->ref;
+    const catalog_process *process = catalog_process_at(in->model->catalog, r->process);
+    label_duration(r->begin_ns > in->begin_ns ? (double)(r->begin_ns - in->begin_ns) : 0, at);
+    panels_lane_name(in->model->catalog, r->thread, name);
+    uint32_t fiber = fiber_of(in->model->catalog, r);
+    if (r->kind == VIEW_BOX_GVL)
+        snprintf(out, bytes, "at %s   thread %.48s   pid %u", at, name, process->pid);
+    else if (fiber != 0)
+        snprintf(out, bytes, "at %s   depth %u   thread %.48s, fiber %u   pid %u", at, r->depth, name, fiber, process->pid);
+    else
+        snprintf(out, bytes, "at %s   depth %u   thread %.48s   pid %u", at, r->depth, name, process->pid);
+}
+
+static const char *gvl_name(uint32_t state)
+{
+    return state == SIM_GVL_RUNNING ? "running (holds the GVL)" : state == SIM_GVL_WAITING ? "waiting for the GVL" : "blocked or sleeping";
+}
+
+size_t details_lines(const details_tip *t, const scene_input *in, char out[DETAILS_LINES][160])
+{
+    const view_box_ref *r = &t->ref;
+    const catalog_method *m = catalog_method_of(in->model->catalog, r->process, r->value);
+    size_t n = 0;
+    bool is_folded = r->span_count != 1;
+    if (r->kind == VIEW_BOX_GVL)
+        snprintf(out[n++], 160, "%s%s", is_folded ? "mostly " : "", gvl_name(r->value));
+    else
+        snprintf(out[n++], 160, "%.150s", m->name);
+    if (r->kind != VIEW_BOX_GVL && is_folded)
+        snprintf(out[n++], 160, "takes most of these calls, too short to show alone: zoom in");
+    else if (r->kind != VIEW_BOX_GVL) {
+        details_place(m, out[n], 160);
+        n += out[n][0] != '\0';
+    }
+    if (is_folded)
+        line_of_fold(t, out[n++], 160);
+    else
+        line_of_time(t, out[n++], 160);
+    line_of_where(t, in, out[n++], 160);
+    if (r->flags & HISTORY_OPEN_AT_START)
+        snprintf(out[n++], 160, "it ran before tracing began");
+    return n;
+}
+
+/* ---- the panel ------------------------------------------------------------------------------------------------ */
+
+static details_arc *arc_of(details_arc *arcs, uint32_t *count, focus_method m)
+{
+    for (uint32_t i = 0; i < *count; i++)
+        if (arcs[i].method.process == m.process && arcs[i].method.number == m.number)
+            return &arcs[i];
+    if (*count == DETAILS_ARCS)
+        return NULL;
+    arcs[*count] = (details_arc){.method = m};
+    return &arcs[(*count)++];
+}
+
+static int longer_first(const void *a, const void *b)
+{
+    const details_arc *x = a, *y = b;
+    return x->total_ns > y->total_ns ? -1 : x->total_ns < y->total_ns;
+}
+
+static void look_at_call(details *d, const calls_query *q, const view_box_ref *r)
+{
+    history_node nodes[NODES];
+    calls_call call = {.begin_ns = r->begin_ns, .end_ns = r->end_ns, .track = r->track, .depth = r->depth, .process = r->process};
+    uint32_t method;
+    focus_method who = FOCUS_NOTHING;
+    if (calls_caller(q, &call, &method))
+        who = (focus_method){r->process, method};
+    details_arc *arc = arc_of(d->callers, &d->caller_count, who);
+    if (arc) {
+        arc->calls++;
+        arc->total_ns += r->end_ns - r->begin_ns;
+    }
+    uint64_t resolution_ns = (r->end_ns - r->begin_ns) / (NODES / 4) + 1;
+    size_t count = history_query(q->history, r->track, r->depth + 1, r->begin_ns, r->end_ns, resolution_ns, nodes, NODES);
+    for (size_t i = 0; i < count; i++) {
+        arc = arc_of(d->callees, &d->callee_count, (focus_method){r->process, nodes[i].value});
+        if (arc) {
+            arc->calls += nodes[i].span_count;
+            arc->total_ns += nodes[i].busy_ns;
+        }
+    }
+}
+
+static void look_in_sight(details *d, const scene *s, const scene_input *in)
+{
+    calls_query q = {.model = in->model, .history = in->history};
+    d->caller_count = d->callee_count = d->call_count = 0;
+    d->sight_calls = d->sight_ns = d->open_count = d->open_ns = d->open_longest_ns = 0;
+    for (size_t i = 0; i < s->refs.count; i++) {
+        const view_box_ref *r = &s->refs.items[i];
+        bool is_open = r->kind == VIEW_BOX_OPEN;
+        if ((r->kind != VIEW_BOX_CALL && !is_open) || !focus_same(in->model->catalog, (focus_method){r->process, r->value}, d->method))
+            continue;
+        d->sight_calls += r->span_count;
+        d->sight_ns += r->busy_ns;
+        d->open_count += is_open;
+        if (is_open) {
+            uint64_t so_far_ns = in->model->now_ns > r->begin_ns ? in->model->now_ns - r->begin_ns : 0;
+            d->open_ns += so_far_ns;
+            d->open_longest_ns = so_far_ns > d->open_longest_ns ? so_far_ns : d->open_longest_ns;
+        }
+        if (r->span_count == 1 && d->call_count < DETAILS_CALLS) {
+            d->call_count++;
+            look_at_call(d, &q, r);
+        }
+    }
+    qsort(d->callers, d->caller_count, sizeof *d->callers, longer_first);
+    qsort(d->callees, d->callee_count, sizeof *d->callees, longer_first);
+}
+
+/* The same method in all processes. */
+static void sum_up(details *d, const scene_input *in)
+{
+    const catalog *c = in->model->catalog;
+    d->all = (figures_method){0};
+    for (uint32_t p = 0; in->model->figures && p < catalog_process_count(c); p++) {
+        uint32_t begin = p == d->method.process ? d->method.number : 0, end = p == d->method.process ? begin + 1 : catalog_method_limit(c, p);
+        for (uint32_t i = begin; i < end; i++) {
+            if (!focus_same(c, d->method, (focus_method){p, i}))
+                continue;
+            figures_method f = figures_of(in->model->figures, p, i);
+            d->all.calls += f.calls;
+            d->all.sum_ns += f.sum_ns;
+            d->all.self_ns += f.self_ns;
+            d->all.longest_ns = f.longest_ns > d->all.longest_ns ? f.longest_ns : d->all.longest_ns;
+        }
+    }
+}
+
+void details_update(details *d, focus_method method, const scene *s, const scene_input *in, double time_s)
+{
+    bool is_new = method.process != d->method.process || method.number != d->method.number;
+    d->age_s += time_s;
+    if (!is_new && d->age_s < DETAILS_EVERY_S)
+        return;
+    d->age_s = 0;
+    d->method = method;
+    sum_up(d, in);
+    if (is_new || d->all.calls < d->rate_calls) {
+        d->calls_per_s = 0;
+        d->rate_calls = d->all.calls;
+        d->rate_ns = in->model->now_ns;
+    } else if (in->model->now_ns > d->rate_ns) {
+        d->calls_per_s = (double)(d->all.calls - d->rate_calls) * 1e9 / (double)(in->model->now_ns - d->rate_ns);
+        d->rate_calls = d->all.calls;
+        d->rate_ns = in->model->now_ns;
+    }
+    look_in_sight(d, s, in);
+}

@@ -1,0 +1,53 @@
+/* view/details.h - everything about one box (the tip at the pointer) and about one method (the panel).
+ * For:     inspect.c.
+ * Idea:    figures over the whole session come from history/figures.h; who called the method and whom it called is looked up
+ *          for the calls of it that are in sight (DETAILS_CALLS at most), twice a second.
+ * Threads: one; under the model lock.
+ */
+#ifndef RRTRACE_VIEW_DETAILS_H
+#define RRTRACE_VIEW_DETAILS_H
+
+#include "view/calls.h"
+#include "view/focus.h"
+
+#define DETAILS_CALLS 200u
+#define DETAILS_ARCS 12u
+#define DETAILS_EVERY_S 0.5
+
+typedef struct details_arc {
+    focus_method method; /* process CATALOG_NONE: called from nowhere, the bottom of a stack */
+    uint64_t calls, total_ns;
+} details_arc;
+
+typedef struct details {
+    focus_method method;
+    figures_method all;     /* over the session; zero where nobody counts */
+    double calls_per_s;
+    uint64_t open_count;    /* calls of it that are open, on the threads in sight */
+    uint64_t open_ns, open_longest_ns; /* their time so far */
+    details_arc callers[DETAILS_ARCS], callees[DETAILS_ARCS]; /* most time first */
+    uint32_t caller_count, callee_count, call_count; /* call_count: how many calls were looked at */
+    uint64_t sight_calls, sight_ns; /* of the boxes in sight; folded ones by what they mostly are */
+    uint64_t rate_calls, rate_ns;   /* what calls_per_s counts from */
+    double age_s;
+} details;
+
+/* What is known of one box. */
+typedef struct details_tip {
+    view_box_ref ref;
+    uint64_t self_ns;
+    bool is_self_known; /* false: it is folded, or memory has let go of what it called */
+} details_tip;
+
+void details_tip_of(details_tip *t, const scene_input *in, const view_box_ref *ref);
+/* Lines for the tip, out[n][160]; the first is the name. Returns how many. */
+#define DETAILS_LINES 6u
+size_t details_lines(const details_tip *t, const scene_input *in, char out[DETAILS_LINES][160]);
+
+/* time_s: since the last call. Another method than the last time: at once. */
+void details_update(details *d, focus_method method, const scene *s, const scene_input *in, double time_s);
+
+/* "app/models/user.rb:12"; "" when it is not known. out[bytes]. */
+void details_place(const catalog_method *m, char *out, size_t bytes);
+
+#endif

@@ -1,0 +1,250 @@
+#include "view/find.h"
+
+#include "view/panels.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void find_init(find *f) { *f = (find){.most_ns = UINT64_MAX}; }
+void find_free(find *f) { pattern_free(&f->regex); }
+
+/* ---- what the text says --------------------------------------------------------------------------------------- */
+
+static bool read_duration(const char *word, uint64_t *ns)
+{
+    char *unit;
+    double value = strtod(word, &unit), factor = 1e6; /* a number alone: ms */
+    if (unit == word || value < 0)
+        return false;
+    if (strcmp(unit, "ns") == 0)
+        factor = 1;
+    else if (strcmp(unit, "us") == 0 || strcmp(unit, "\xC2\xB5s") == 0)
+        factor = 1e3;
+    else if (strcmp(unit, "s") == 0)
+        factor = 1e9;
+    else if (*unit && strcmp(unit, "ms") != 0)
+        return false;
+    *ns = value * factor >= 1e18 ? UINT64_MAX : (uint64_t)(value * factor);
+    return true;
+}
+
+static const char *after(const char *word, const char *prefix)
+{
+    size_t n = strlen(prefix);
+    return strncasecmp(word, prefix, n) == 0 ? word + n : NULL;
+}
+
+static void add(const char **list, size_t *count, const char *word)
+{
+    if (*word && *count < FIND_PARTS)
+        list[(*count)++] = word;
+}
+
+static void read_word(find *f, const char *word)
+{
+    const char *rest;
+    uint64_t ns;
+    if ((rest = after(word, "thread:")) != NULL)
+        add(f->threads, &f->thread_count, rest);
+    else if ((rest = after(word, "process:")) != NULL || (rest = after(word, "pid:")) != NULL)
+        add(f->processes, &f->process_count, rest);
+    else if ((rest = after(word, "dur>")) != NULL || (rest = after(word, "dur>=")) != NULL)
+        f->least_ns = read_duration(rest + (*rest == '='), &ns) ? ns : f->least_ns;
+    else if ((rest = after(word, "dur<")) != NULL)
+        f->most_ns = read_duration(rest + (*rest == '='), &ns) ? ns : f->most_ns;
+    else
+        add(f->parts, &f->part_count, word);
+}
+
+/* The end of a regular expression that begins at text: its last slash, and the i that may stand behind; NULL: not closed. */
+static char *regex_end(char *text)
+{
+    for (char *at = text + strlen(text); at > text + 1; at--) {
+        char *flag = at[-1] == '/' ? at : NULL;
+        if (flag && (*flag == '\0' || *flag == ' '))
+            return flag;
+        if (flag && *flag == 'i' && (flag[1] == '\0' || flag[1] == ' '))
+            return flag + 1;
+    }
+    return NULL;
+}
+
+static void read_regex(find *f, const char *begin, const char *end)
+{
+    size_t n = (size_t)(end - begin);
+    memcpy(f->regex_text, begin, n);
+    f->regex_text[n] = '\0';
+    f->has_regex = pattern_init(&f->regex, f->regex_text, f->error, sizeof f->error) == 0;
+}
+
+static void understand(find *f)
+{
+    pattern_free(&f->regex);
+    f->regex = (pattern){0};
+    f->part_count = f->thread_count = f->process_count = 0;
+    f->has_regex = false;
+    f->least_ns = 0;
+    f->most_ns = UINT64_MAX;
+    f->error[0] = '\0';
+    memcpy(f->words, f->text, sizeof f->words);
+    for (char *at = f->words; *at;) {
+        while (*at == ' ')
+            *at++ = '\0';
+        if (!*at)
+            break;
+        char *end = at[0] == '/' ? regex_end(at) : NULL;
+        if (end) {
+            char next = *end;
+            read_regex(f, at, end);
+            at = next ? end + 1 : end;
+            continue;
+        }
+        char *word = at;
+        while (*at && *at != ' ')
+            at++;
+        if (*at)
+            *at++ = '\0';
+        read_word(f, word);
+    }
+    f->is_active = f->part_count || f->thread_count || f->process_count || f->has_regex || f->least_ns > 0 || f->most_ns < UINT64_MAX;
+    f->generation++;
+}
+
+/* ---- the line ------------------------------------------------------------------------------------------------- */
+
+void find_open(find *f)
+{
+    f->is_open = true;
+    f->cursor = f->bytes;
+}
+
+void find_close(find *f) { f->is_open = false; }
+
+void find_set(find *f, const char *text)
+{
+    snprintf(f->text, sizeof f->text, "%s", text);
+    f->bytes = f->cursor = strlen(f->text);
+    understand(f);
+}
+
+void find_clear(find *f)
+{
+    find_set(f, "");
+    f->is_open = false;
+}
+
+void find_insert(find *f, const char *utf8)
+{
+    size_t n = strlen(utf8);
+    if (n == 0 || f->bytes + n >= sizeof f->text || (unsigned char)utf8[0] < ' ')
+        return;
+    memmove(f->text + f->cursor + n, f->text + f->cursor, f->bytes - f->cursor + 1);
+    memcpy(f->text + f->cursor, utf8, n);
+    f->bytes += n;
+    f->cursor += n;
+    understand(f);
+}
+
+static bool is_inside_character(const find *f, size_t at) { return at < f->bytes && ((unsigned char)f->text[at] & 0xC0u) == 0x80u; }
+
+static size_t before(const find *f, size_t at)
+{
+    if (at > 0)
+        at--;
+    while (at > 0 && is_inside_character(f, at))
+        at--;
+    return at;
+}
+
+static size_t behind(const find *f, size_t at)
+{
+    if (at < f->bytes)
+        at++;
+    while (is_inside_character(f, at))
+        at++;
+    return at;
+}
+
+static void take_out(find *f, size_t from, size_t to)
+{
+    memmove(f->text + from, f->text + to, f->bytes - to + 1);
+    f->bytes -= to - from;
+    f->cursor = from;
+    understand(f);
+}
+
+/* Where the word before the cursor begins. */
+static size_t word_before(const find *f)
+{
+    size_t at = f->cursor;
+    while (at > 0 && f->text[at - 1] == ' ')
+        at--;
+    while (at > 0 && f->text[at - 1] != ' ')
+        at--;
+    return at;
+}
+
+bool find_key(find *f, view_key key, uint32_t modifiers)
+{
+    bool has_ctrl = modifiers & VIEW_MOD_CTRL;
+    switch (key) {
+    case VIEW_KEY_BACKSPACE: take_out(f, has_ctrl ? word_before(f) : before(f, f->cursor), f->cursor); return true;
+    case VIEW_KEY_DELETE: take_out(f, f->cursor, behind(f, f->cursor)); return true;
+    case VIEW_KEY_LEFT: f->cursor = before(f, f->cursor); return true;
+    case VIEW_KEY_RIGHT: f->cursor = behind(f, f->cursor); return true;
+    case VIEW_KEY_HOME: f->cursor = 0; return true;
+    case VIEW_KEY_END: f->cursor = f->bytes; return true;
+    default: return false;
+    }
+}
+
+/* ---- what matches --------------------------------------------------------------------------------------------- */
+
+static bool has_capital(const char *s)
+{
+    for (; *s; s++)
+        if (isupper((unsigned char)*s))
+            return true;
+    return false;
+}
+
+static bool contains(const char *text, const char *part)
+{
+    return has_capital(part) ? strstr(text, part) != NULL : strcasestr(text, part) != NULL;
+}
+
+bool find_has_name(const find *f) { return f->part_count > 0 || f->has_regex; }
+
+bool find_method(const find *f, const catalog_method *m)
+{
+    for (size_t i = 0; i < f->part_count; i++)
+        if (!contains(m->name, f->parts[i]))
+            return false;
+    return !f->has_regex || pattern_matches(&f->regex, m->name, m->name_bytes);
+}
+
+static bool is_number(const char *word, uint32_t number)
+{
+    char digits[16];
+    snprintf(digits, sizeof digits, "%u", number);
+    return strcmp(word, digits) == 0;
+}
+
+bool find_thread(const find *f, const catalog *c, uint32_t id)
+{
+    const catalog_thread *thread = catalog_thread_at(c, id);
+    const catalog_process *process = catalog_process_at(c, thread->process);
+    char name[96];
+    panels_lane_name(c, id, name);
+    for (size_t i = 0; i < f->thread_count; i++)
+        if (!contains(name, f->threads[i]) && !is_number(f->threads[i], thread->number))
+            return false;
+    for (size_t i = 0; i < f->process_count; i++)
+        if (!contains(process->command, f->processes[i]) && !is_number(f->processes[i], process->pid))
+            return false;
+    return true;
+}
+
+bool find_duration(const find *f, uint64_t ns) { return ns >= f->least_ns && ns <= f->most_ns; }

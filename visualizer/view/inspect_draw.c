@@ -1,0 +1,379 @@
+#include "view/inspect_draw.h"
+
+#include "view/label.h"
+#include "view/palette.h"
+#include "view/panels.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define PANEL_PX 340.0f
+#define ROW_PX 21.0f
+#define PAD_PX 12.0f
+#define EDGE_PX 14.0f
+#define TOP_PX 64.0f
+#define LINE_S 6.0
+#define ROW_GROUND 0x30ffffffu
+
+typedef struct column { /* panels below one another at the right */
+    inspect *i;
+    const scene_input *in;
+    const paint *p;
+    float x, y, width, bottom;
+} column;
+
+static void add_place(inspect *i, float x, float y, float width, float height, inspect_action action, focus_method m, const calls_call *call)
+{
+    if (i->place_count == INSPECT_PLACES)
+        return;
+    inspect_place *place = &i->places[i->place_count++];
+    *place = (inspect_place){.x0 = x, .y0 = y, .x1 = x + width, .y1 = y + height, .action = action, .method = m};
+    if (call)
+        place->call = *call;
+}
+
+/* A row that can be clicked: its ground, when the pointer or Tab is there. y: its top. */
+static void row_ground(const column *c, float y, inspect_action action, focus_method m, const calls_call *call)
+{
+    inspect *i = c->i;
+    const paint *p = c->p;
+    float height = ROW_PX * p->scale;
+    bool is_pointed = i->is_inside && i->x_px >= c->x && i->x_px < c->x + c->width && i->y_px >= y && i->y_px < y + height;
+    add_place(i, c->x, y, c->width, height, action, m, call);
+    if (is_pointed)
+        paint_rect(p, c->x, y, c->width, height, ROW_GROUND);
+    if (i->tabbed == i->place_count)
+        paint_frame(p, c->x + 2 * p->scale, y, c->width - 4 * p->scale, height, PALETTE_ACCENT);
+}
+
+static float baseline(const column *c, float y) { return y + 0.7f * ROW_PX * c->p->scale; }
+static float left(const column *c) { return c->x + PAD_PX * c->p->scale; }
+static float right(const column *c) { return c->x + c->width - PAD_PX * c->p->scale; }
+
+static void heading(column *c, const char *name, const char *aside)
+{
+    c->y += 6 * c->p->scale;
+    paint_text(c->p, left(c), baseline(c, c->y), name, PAINT_SMALL, PALETTE_ACCENT);
+    if (aside)
+        paint_right(c->p, right(c), baseline(c, c->y), aside, PAINT_SMALL, PALETTE_TEXT_DIM);
+    c->y += ROW_PX * c->p->scale;
+}
+
+static void name_row(column *c, focus_method m, const char *figure, inspect_action action, const calls_call *call)
+{
+    float figure_px = paint_width(c->p, figure, PAINT_SMALL);
+    row_ground(c, c->y, action, m, call);
+    if (m.process == CATALOG_NONE) {
+        paint_text(c->p, left(c), baseline(c, c->y), "(nobody: the lowest of its stack)", PAINT_SMALL, PALETTE_TEXT_DIM);
+    } else {
+        const catalog_method *method = catalog_method_of(c->in->model->catalog, m.process, m.number);
+        float side = 9 * c->p->scale, x = left(c) + side + 6 * c->p->scale;
+        paint_rect(c->p, left(c), baseline(c, c->y) - side, side, side, palette_method(method->hash, method->kind, 0));
+        paint_name(c->p, x, baseline(c, c->y), method->name, method->name_bytes, right(c) - x - figure_px - 10 * c->p->scale, PAINT_SMALL,
+                   PALETTE_TEXT);
+    }
+    paint_right(c->p, right(c), baseline(c, c->y), figure, PAINT_SMALL, PALETTE_TEXT_DIM);
+    c->y += ROW_PX * c->p->scale;
+}
+
+static bool has_room(const column *c, float rows) { return c->y + rows * ROW_PX * c->p->scale < c->bottom; }
+
+/* ---- the selected method -------------------------------------------------------------------------------------- */
+
+static void figure_row(column *c, const char *name_a, const char *a, const char *name_b, const char *b)
+{
+    float middle = c->x + 0.5f * c->width;
+    paint_text(c->p, left(c), baseline(c, c->y), name_a, PAINT_SMALL, PALETTE_TEXT_DIM);
+    paint_right(c->p, middle - 10 * c->p->scale, baseline(c, c->y), a, PAINT_SMALL, PALETTE_TEXT);
+    paint_text(c->p, middle + 6 * c->p->scale, baseline(c, c->y), name_b, PAINT_SMALL, PALETTE_TEXT_DIM);
+    paint_right(c->p, right(c), baseline(c, c->y), b, PAINT_SMALL, PALETTE_TEXT);
+    c->y += ROW_PX * c->p->scale;
+}
+
+static void draw_figures(column *c)
+{
+    const details *d = &c->i->details;
+    char a[24], b[24], rate[32];
+    if (!c->in->model->figures) {
+        label_count((double)d->sight_calls, a);
+        label_duration((double)d->sight_ns, b);
+        figure_row(c, "calls in sight", a, "their time", b);
+        return;
+    }
+    /* What is open counts as far as it has come; its own time is known when it has ended. */
+    uint64_t calls = d->all.calls + d->open_count, sum_ns = d->all.sum_ns + d->open_ns;
+    uint64_t longest_ns = d->all.longest_ns > d->open_longest_ns ? d->all.longest_ns : d->open_longest_ns;
+    label_count((double)calls, a);
+    label_count(d->calls_per_s, b);
+    snprintf(rate, sizeof rate, "%s/s", b);
+    figure_row(c, "calls", a, "at present", rate);
+    label_duration((double)sum_ns, a);
+    label_duration((double)d->all.self_ns, b);
+    figure_row(c, "total", a, "self", d->all.calls || d->all.self_ns || !d->open_count ? b : "\xE2\x80\x93");
+    label_duration(calls ? (double)sum_ns / (double)calls : 0, a);
+    label_duration((double)longest_ns, b);
+    figure_row(c, "mean", a, "longest", b);
+    label_count((double)d->sight_calls, a);
+    label_count((double)d->open_count, b);
+    figure_row(c, "in sight", a, "open now", b);
+}
+
+static void draw_arcs(column *c, const char *name, const details_arc *arcs, uint32_t count, uint32_t max)
+{
+    char aside[48], calls[16], time[24], figure[48];
+    const details *d = &c->i->details;
+    label_count((double)d->call_count, calls);
+    snprintf(aside, sizeof aside, "of %s %s in sight", calls, d->call_count == 1 ? "call" : "calls");
+    heading(c, name, d->call_count ? aside : "no single call in sight");
+    for (uint32_t n = 0; n < count && n < max && has_room(c, 1); n++) {
+        label_count((double)arcs[n].calls, calls);
+        label_duration((double)arcs[n].total_ns, time);
+        snprintf(figure, sizeof figure, "%s\xC3\x97  %s", calls, time);
+        name_row(c, arcs[n].method, figure, arcs[n].method.process == CATALOG_NONE ? INSPECT_BLOCK : INSPECT_SELECT, NULL);
+    }
+}
+
+static uint32_t min_u32(uint32_t a, uint32_t b) { return a < b ? a : b; }
+
+static void draw_details(column *c)
+{
+    const details *d = &c->i->details;
+    const paint *p = c->p;
+    const catalog_method *m = catalog_method_of(c->in->model->catalog, d->method.process, d->method.number);
+    char place[4096];
+    uint32_t arcs_max = c->i->has_hot ? 3 : 6, callers = min_u32(d->caller_count, arcs_max), callees = min_u32(d->callee_count, arcs_max);
+    float rows = 4 + (c->in->model->figures ? 4.0f : 1.0f) + (float)callers + (float)callees + 1.2f;
+    float height = fminf(rows * ROW_PX * p->scale + 34 * p->scale, c->bottom - c->y), top = c->y;
+    float outer = c->bottom;
+    c->bottom = top + height;
+    paint_panel(p, c->x, c->y, c->width, height, PALETTE_ACCENT);
+    add_place(c->i, c->x, c->y, c->width, height, INSPECT_BLOCK, FOCUS_NOTHING, NULL);
+    c->y += 8 * p->scale;
+    paint_name(p, left(c), baseline(c, c->y), m->name, m->name_bytes, c->width - 2 * PAD_PX * p->scale, PAINT_TEXT, PALETTE_TEXT);
+    c->y += ROW_PX * p->scale;
+    details_place(m, place, sizeof place);
+    if (m->path_bytes)
+        row_ground(c, c->y, INSPECT_SOURCE, d->method, NULL);
+    paint_path(p, left(c), baseline(c, c->y), place[0] ? place : "no source known", c->width - 2 * PAD_PX * p->scale, PAINT_SMALL, PALETTE_TEXT_DIM);
+    c->y += ROW_PX * p->scale + 4 * p->scale;
+    draw_figures(c);
+    draw_arcs(c, "called by", d->callers, callers, arcs_max);
+    draw_arcs(c, "calls", d->callees, callees, arcs_max);
+    paint_text(p, left(c), c->bottom - 8 * p->scale, m->path_bytes ? "Enter source   C copy   . , next   F frame   Esc" : "C copy   . , next call   F frame   Esc",
+               11, PALETTE_TEXT_DIM);
+    c->bottom = outer;
+    c->y = top + height + 8 * p->scale;
+}
+
+/* ---- what is slow now ----------------------------------------------------------------------------------------- */
+
+static void draw_open(column *c, uint32_t max)
+{
+    const hot *h = &c->i->hot;
+    char figure[32], name[96];
+    heading(c, "open now: the longest calls of each thread", NULL);
+    if (h->open_count == 0) {
+        paint_text(c->p, left(c), baseline(c, c->y), "no call is open", PAINT_SMALL, PALETTE_TEXT_DIM);
+        c->y += ROW_PX * c->p->scale;
+    }
+    for (uint32_t n = 0; n < h->open_count && n < max && has_room(c, 2); n++) {
+        const hot_call *o = &h->open[n];
+        calls_call call = {.begin_ns = o->begin_ns, .end_ns = c->in->model->now_ns, .track = o->track, .depth = o->depth,
+                           .method = o->method.number, .thread = o->thread, .process = o->method.process, .is_open = true};
+        if (o->is_first || n == 0) {
+            panels_lane_name(c->in->model->catalog, o->thread, name);
+            paint_text(c->p, left(c), baseline(c, c->y), name, PAINT_SMALL, PALETTE_TEXT_DIM);
+            c->y += 0.85f * ROW_PX * c->p->scale;
+        }
+        label_duration(c->in->model->now_ns > o->begin_ns ? (double)(c->in->model->now_ns - o->begin_ns) : 0, figure);
+        name_row(c, o->method, figure, INSPECT_SHOW, &call);
+    }
+}
+
+static void draw_hot_methods(column *c)
+{
+    const hot *h = &c->i->hot;
+    char aside[48], figure[48], self[24], sight[24];
+    label_duration((double)h->sight_ns, sight);
+    snprintf(aside, sizeof aside, "self time in %s", sight);
+    heading(c, "hottest in sight", aside);
+    for (uint32_t n = 0; n < h->method_count && has_room(c, 1.3f); n++) {
+        label_duration((double)h->methods[n].self_ns, self);
+        snprintf(figure, sizeof figure, "%s", self);
+        float share = (float)((double)h->methods[n].self_ns / (double)h->methods[0].self_ns);
+        paint_rect(c->p, c->x, c->y + 2 * c->p->scale, c->width * share, (ROW_PX - 4) * c->p->scale, 0x18ffffffu);
+        name_row(c, h->methods[n].method, figure, INSPECT_SELECT, NULL);
+    }
+}
+
+static void draw_hot(column *c)
+{
+    const paint *p = c->p;
+    const hot *h = &c->i->hot;
+    float free_rows = (c->bottom - c->y) / (ROW_PX * p->scale), open_rows = fminf((float)h->open_count * 1.4f + 1, 0.45f * free_rows);
+    float rows = fminf(open_rows + (float)h->method_count + 3, free_rows);
+    if (free_rows < 6)
+        return;
+    paint_panel(p, c->x, c->y, c->width, rows * ROW_PX * p->scale + 10 * p->scale, PALETTE_GC);
+    add_place(c->i, c->x, c->y, c->width, rows * ROW_PX * p->scale + 10 * p->scale, INSPECT_BLOCK, FOCUS_NOTHING, NULL);
+    float bottom = c->y + rows * ROW_PX * p->scale;
+    column part = *c;
+    part.bottom = c->y + (open_rows + 2) * ROW_PX * p->scale;
+    draw_open(&part, HOT_OPEN);
+    c->y = part.y;
+    c->bottom = bottom + 8 * p->scale;
+    draw_hot_methods(c);
+}
+
+/* ---- the tip --------------------------------------------------------------------------------------------------- */
+
+static void draw_tip(const inspect *i, const scene_input *in, const paint *p)
+{
+    char lines[DETAILS_LINES][160];
+    size_t count = details_lines(&i->tip, in, lines);
+    float width = 0, row = 18 * p->scale, pad = 9 * p->scale;
+    for (size_t n = 0; n < count; n++)
+        width = fmaxf(width, paint_width(p, lines[n], n == 0 ? PAINT_TEXT : PAINT_SMALL));
+    width = fminf(width, 560 * p->scale) + 2 * pad;
+    float height = row * (float)count + 1.4f * pad, x = i->x_px + 16 * p->scale, y = i->y_px + 18 * p->scale;
+    if (x + width > p->width_px - 4)
+        x = fmaxf(i->x_px - width - 10 * p->scale, 4);
+    if (y + height > p->height_px - 4)
+        y = fmaxf(i->y_px - height - 10 * p->scale, 4);
+    uint32_t edge = PALETTE_TEXT_DIM;
+    if (i->tip.ref.kind != VIEW_BOX_GVL) {
+        const catalog_method *m = catalog_method_of(in->model->catalog, i->tip.ref.process, i->tip.ref.value);
+        edge = palette_method(m->hash, m->kind, 0);
+    } else {
+        edge = palette_gvl((sim_gvl)i->tip.ref.value);
+    }
+    paint_panel(p, x, y, width, height, edge);
+    for (size_t n = 0; n < count; n++) {
+        float at = y + pad + row * ((float)n + 0.62f);
+        if (n == 0)
+            paint_name(p, x + pad, at, lines[n], strlen(lines[n]), width - 2 * pad, PAINT_TEXT, PALETTE_TEXT);
+        else
+            paint_path(p, x + pad, at, lines[n], width - 2 * pad, PAINT_SMALL, n == 1 && count > 3 ? PALETTE_TEXT_DIM : PALETTE_TEXT);
+    }
+}
+
+/* ---- the search ------------------------------------------------------------------------------------------------ */
+
+static void draw_find(inspect *i, const paint *p)
+{
+    const find *f = &i->find;
+    const char *help = "name   /regex/   thread:NAME   process:PID   dur>1ms   Enter next   Shift+Enter previous   Esc clears";
+    char counts[96], calls[16];
+    float width = fminf(640 * p->scale, p->width_px - 2 * EDGE_PX * p->scale), x = 0.5f * (p->width_px - width), y = 46 * p->scale;
+    float height = (f->is_open ? 56 : 34) * p->scale, at = y + 23 * p->scale, text_x = x + 32 * p->scale;
+    paint_panel(p, x, y, width, height, f->error[0] ? PALETTE_GC : PALETTE_ACCENT);
+    add_place(i, x, y, width, height, INSPECT_BLOCK, FOCUS_NOTHING, NULL);
+    paint_text(p, x + 14 * p->scale, at, "/", 15, PALETTE_ACCENT);
+    label_count((double)i->found_calls, calls);
+    snprintf(counts, sizeof counts, "%u %s, %s%s %s in sight", i->found_methods, i->found_methods == 1 ? "method" : "methods",
+             i->is_found_rough ? "about " : "", calls, i->found_calls == 1 ? "call" : "calls");
+    const char *aside = f->error[0] ? f->error : f->is_active ? counts : "";
+    float aside_px = paint_width(p, aside, PAINT_SMALL), room = width - 60 * p->scale - aside_px;
+    const char *shown = f->text;
+    size_t before = f->cursor;
+    while (font_measure(p->f, shown, before, 15 * p->scale) > room && before > 0)
+        shown++, before--;
+    while (before > 0 && ((unsigned char)*shown & 0xC0u) == 0x80u)
+        shown++, before--;
+    size_t bytes = strlen(shown);
+    while (bytes > before && font_measure(p->f, shown, bytes, 15 * p->scale) > room)
+        bytes--;
+    font_draw(p->f, p->out, text_x, at, 0, shown, bytes, 15 * p->scale, PALETTE_TEXT);
+    if (f->is_open)
+        paint_rect(p, text_x + font_measure(p->f, shown, before, 15 * p->scale), at - 13 * p->scale, fmaxf(1, 1.5f * p->scale), 17 * p->scale, PALETTE_ACCENT);
+    paint_right(p, x + width - 14 * p->scale, at, aside, PAINT_SMALL, f->error[0] ? PALETTE_GC : i->found_methods ? PALETTE_TEXT : PALETTE_ACCENT);
+    if (f->is_open)
+        paint_text(p, text_x, at + 21 * p->scale, help, 11, PALETTE_TEXT_DIM);
+}
+
+static void draw_flag(const scene_input *in, const paint *p, uint64_t at_ns, const char *name, uint32_t color, float *free_x)
+{
+    float world[3] = {scene_x(in, at_ns), 0, in->layout->z_end}, px[2], width = paint_width(p, name, 11) + 8 * p->scale;
+    if (!camera_project(in->camera, world, px) || px[0] < 0 || px[0] > p->width_px)
+        return;
+    bool is_chart = fmaxf(in->layout->flame, in->layout->threads_share) > 0.5f, is_named = px[0] >= *free_x;
+    float bottom = is_chart ? p->height_px - 64 * p->scale : fminf(px[1] + 6 * p->scale, p->height_px - 64 * p->scale);
+    float top = is_chart ? 42 * p->scale : fmaxf(px[1] - 120 * p->scale, 42 * p->scale);
+    paint_rect(p, px[0], top, fmaxf(1, p->scale), bottom - top, palette_alpha(color, 0.8f));
+    paint_rect(p, px[0], top, is_named ? width : 5 * p->scale, 16 * p->scale, color);
+    if (!is_named)
+        return;
+    paint_text(p, px[0] + 4 * p->scale, top + 12 * p->scale, name, 11, palette_text_on(color));
+    *free_x = px[0] + width;
+}
+
+static void draw_span_name(const scene_input *in, const paint *p, const scene_span *span)
+{
+    float y = 0.5f * (span->y[0] + span->y[1]), from[3] = {span->x[0], y, span->z}, to[3] = {span->x[1], y, span->z}, a[2], b[2];
+    float top[3] = {span->x[0], span->y[1], span->z}, corner[2];
+    char text[160], length[24];
+    if (!camera_project(in->camera, from, a) || !camera_project(in->camera, to, b) || !camera_project(in->camera, top, corner))
+        return;
+    float size = fminf(2 * fabsf(a[1] - corner[1]) * 0.8f / p->scale, PAINT_SMALL);
+    label_duration((double)(span->end_ns - span->begin_ns), length);
+    snprintf(text, sizeof text, "%.100s  %s", catalog_string_of(in->model->catalog, span->process, span->string), length);
+    if (size < 8 || paint_width(p, text, size) > b[0] - a[0] - 8 * p->scale)
+        snprintf(text, sizeof text, "%.100s", catalog_string_of(in->model->catalog, span->process, span->string));
+    if (size < 8 || paint_width(p, text, size) > b[0] - a[0] - 8 * p->scale)
+        return;
+    float slope = b[0] > a[0] ? (b[1] - a[1]) / (b[0] - a[0]) : 0;
+    font_draw(p->f, p->out, a[0] + 5 * p->scale, a[1] + slope * 5 * p->scale + 0.5f * font_cap_height(p->f, size * p->scale), slope, text, strlen(text),
+              size * p->scale, palette_text_on(PALETTE_SPAN));
+}
+
+void inspect_draw_notes(const scene *s, const scene_input *in, const paint *p, const uint64_t *marks, uint32_t mark_count)
+{
+    size_t count = 0;
+    const notes_mark *own = in->model->notes ? notes_marks(in->model->notes, &count) : NULL;
+    float free_x = 0;
+    char name[64];
+    for (size_t i = 0; i < s->spans.count; i++)
+        draw_span_name(in, p, &s->spans.items[i]);
+    for (size_t i = 0; i < count; i++) {
+        if (own[i].at_ns < s->begin_ns || own[i].at_ns > s->end_ns)
+            continue;
+        snprintf(name, sizeof name, "%.60s", catalog_string_of(in->model->catalog, own[i].process, own[i].string));
+        draw_flag(in, p, own[i].at_ns, name, PALETTE_SPAN, &free_x);
+    }
+    free_x = 0;
+    for (uint32_t n = 0; n < mark_count; n++) {
+        snprintf(name, sizeof name, "mark %u", n + 1);
+        draw_flag(in, p, marks[n], name, PALETTE_ACCENT, &free_x);
+    }
+}
+
+static void draw_line(const inspect *i, const paint *p)
+{
+    if (i->line_age_s >= LINE_S)
+        return;
+    float width = paint_width(p, i->line, PAINT_TEXT) + 24 * p->scale, x = 0.5f * (p->width_px - width), y = p->height_px - 112 * p->scale;
+    paint_panel(p, x, y, width, 30 * p->scale, PALETTE_ACCENT);
+    paint_text(p, x + 12 * p->scale, y + 20 * p->scale, i->line, PAINT_TEXT, PALETTE_TEXT);
+}
+
+void inspect_draw(inspect *i, const scene_input *in, const paint *p)
+{
+    column c = {.i = i, .in = in, .p = p, .width = fminf(PANEL_PX * p->scale, 0.5f * p->width_px), .y = TOP_PX * p->scale,
+                .bottom = p->height_px - 70 * p->scale};
+    c.x = p->width_px - c.width - EDGE_PX * p->scale;
+    i->place_count = 0;
+    if (i->find.is_open || i->find.is_active)
+        c.y += (i->find.is_open ? 46 : 24) * p->scale;
+    if (i->focus.selected.process != CATALOG_NONE)
+        draw_details(&c);
+    if (i->has_hot)
+        draw_hot(&c);
+    if (i->find.is_open || i->find.is_active)
+        draw_find(i, p);
+    draw_line(i, p);
+    if (i->has_tip)
+        draw_tip(i, in, p);
+    if (i->tabbed > i->place_count)
+        i->tabbed = 0;
+}
