@@ -134,7 +134,7 @@ static double query_all(const history *h, uint64_t begin_ns, uint64_t end_ns, si
     double begin = seconds();
     for (uint32_t depth = 0; depth < history_rows(h, 0); depth++) {
         uint64_t looked_at;
-        *answers += history_query_counted(h, 0, depth, begin_ns, end_ns, resolution_ns, out, 4 * PIXELS, &looked_at);
+        *answers += history_query_counted(h, 0, depth, begin_ns, end_ns, resolution_ns, false, out, 4 * PIXELS, &looked_at);
         *visited += looked_at;
     }
     return seconds() - begin;

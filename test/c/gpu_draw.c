@@ -57,6 +57,20 @@ TEST(an_empty_frame_is_background_everywhere_and_needs_no_window_system)
     gpu_test_close(&t);
 }
 
+TEST(a_frame_says_how_long_the_device_worked_on_it)
+{
+    gpu_test t = open_small();
+    gpu_frame frame = front_view();
+    CHECK(gpu_times_of(t.g).device_ms == 0); /* none is finished yet */
+    for (int i = 0; i < 4; i++)
+        draw(&t, &frame, &(gpu_box){{-50, -50, 0}, {50, 50, 1}, 0xff808080u, 1}, 1);
+    double device_ms = gpu_times_of(t.g).device_ms;
+    if (device_ms == 0)
+        TEST_SKIP("this device has no clock");
+    CHECK(device_ms > 0 && device_ms < 30000); /* a wrap or a garbled unit would be hours */
+    gpu_test_close(&t);
+}
+
 TEST(a_box_is_its_colour_where_it_is_and_nothing_is_drawn_elsewhere)
 {
     gpu_test t = open_small();

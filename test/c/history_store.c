@@ -101,7 +101,7 @@ static void check_query(const history *h, const plain_row *r, const asked *a)
     static history_node out[1 << 20];
     uint64_t visited;
     size_t max = sizeof out / sizeof *out;
-    size_t count = history_query_counted(h, a->track, a->depth, a->begin_ns, a->end_ns, a->resolution_ns, out, max, &visited);
+    size_t count = history_query_counted(h, a->track, a->depth, a->begin_ns, a->end_ns, a->resolution_ns, false, out, max, &visited);
     MUST(count < max, a);
 
     size_t first = 0, end; /* the spans that it must speak of: they intersect the window */
@@ -132,6 +132,58 @@ static void check_query(const history *h, const plain_row *r, const asked *a)
     uint64_t pixels = (to - from) / a->resolution_ns, levels = row_level_count(history_row(h, a->track, a->depth));
     MUST(count <= 2 * pixels + 4, a);
     MUST(visited / (STORE_FANOUT * levels + STORE_GROUP) <= pixels + 4, a);
+}
+
+/* The same of an answer by cells: at most two nodes begin in one, and the last node may hold spans from behind the window
+ * that begin within a cell of its end. */
+static void check_cells(const history *h, const plain_row *r, const asked *a)
+{
+    static history_node out[1 << 20];
+    size_t max = sizeof out / sizeof *out, first = 0, end, next;
+    size_t count = history_query_cells(h, a->track, a->depth, a->begin_ns, a->end_ns, a->resolution_ns, out, max);
+    MUST(count < max, a);
+    while (first < r->count && r->spans[first].end_ns <= a->begin_ns)
+        first++;
+    for (end = first; end < r->count && r->spans[end].begin_ns < a->end_ns; end++)
+        ;
+    bool has_spans = history_has_spans(h, a->track, a->depth, a->begin_ns, a->end_ns);
+    if (first >= end) {
+        for (size_t i = 0; i < count; i++)
+            MUST(out[i].flags & HISTORY_EVICTED, a);
+        MUST(has_spans == (count > 0), a);
+        return;
+    }
+    MUST(count > 0 && has_spans, a);
+    next = first_of_answer(r, &out[0], first);
+    MUST(next == first || (out[0].flags & HISTORY_EVICTED), a);
+    for (size_t i = 0; i < count; i++) {
+        check_node(r, &out[i], &next, a);
+        MUST(out[i].begin_ns < a->end_ns && out[i].end_ns > a->begin_ns, a);
+        MUST(i == 0 || out[i].begin_ns >= out[i - 1].end_ns, a);
+        MUST(i < 2 || out[i].begin_ns / a->resolution_ns != out[i - 2].begin_ns / a->resolution_ns, a);
+    }
+    MUST(next >= end, a);
+    MUST(next == end || (out[count - 1].flags & HISTORY_EVICTED) || r->spans[next - 1].begin_ns - a->end_ns < a->resolution_ns, a);
+}
+
+/* Two windows whose ends are on cells: where both have cells before, they say the same. */
+static void check_sliding(const history *h, const asked *a, uint64_t *state)
+{
+    static history_node wide[1 << 18], narrow[1 << 18];
+    uint64_t cell = a->resolution_ns, cells = (a->end_ns - a->begin_ns) / cell;
+    if (cells < 4 || cells > (1 << 16) || a->end_ns > UINT64_MAX / 2)
+        return;
+    uint64_t begin_ns = a->begin_ns / cell * cell, end_ns = begin_ns + cells * cell;
+    uint64_t later_ns = begin_ns + cell * test_random_below(state, cells / 2), earlier_ns = end_ns - cell * test_random_below(state, cells / 2 - 1);
+    size_t wide_count = history_query_cells(h, a->track, a->depth, begin_ns, end_ns, cell, wide, 1 << 18), i = 0;
+    size_t narrow_count = history_query_cells(h, a->track, a->depth, later_ns, earlier_ns, cell, narrow, 1 << 18), k = 0;
+    while (i < wide_count && wide[i].begin_ns < later_ns + cell)
+        i++;
+    while (k < narrow_count && narrow[k].begin_ns < later_ns + cell)
+        k++;
+    for (; k < narrow_count; i++, k++)
+        MUST(i < wide_count && memcmp(&wide[i], &narrow[k], sizeof wide[i]) == 0, a);
+    MUST(i == wide_count || wide[i].begin_ns >= earlier_ns, a);
 }
 
 /* --- random rows ------------------------------------------------------------------------------------------------ */
@@ -205,8 +257,11 @@ static void check_all(const history *h, const plain *p, uint64_t seed, uint64_t 
         }
         uint64_t pixels = 1 + test_random_below(state, 5000);
         a.resolution_ns = test_random_below(state, 3) ? (a.end_ns - a.begin_ns) / pixels + 1 : 1 + (test_random(state) >> test_random_below(state, 64));
-        if (a.begin_ns < a.end_ns && (a.end_ns - a.begin_ns) / a.resolution_ns < (1u << 18))
+        if (a.begin_ns < a.end_ns && (a.end_ns - a.begin_ns) / a.resolution_ns < (1u << 18)) {
             check_query(h, r, &a);
+            check_cells(h, r, &a);
+            check_sliding(h, &a, state);
+        }
     }
 }
 
@@ -458,7 +513,7 @@ TEST(a_dense_row_costs_a_few_nodes_a_pixel_at_any_zoom)
     static history_node out[5000];
     for (uint64_t width = now; width > 2000 * 160; width = width / 3 * 2) {
         uint64_t visited, begin_ns = (now - width) / 2;
-        size_t count = history_query_counted(h, 0, 0, begin_ns, begin_ns + width, width / 1000, out, 5000, &visited);
+        size_t count = history_query_counted(h, 0, 0, begin_ns, begin_ns + width, width / 1000, false, out, 5000, &visited);
         CHECK(count >= 500 && count <= 2100);
         CHECK(visited <= 8000 && visited >= count);
     }

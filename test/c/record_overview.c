@@ -42,6 +42,17 @@ static size_t covers_row(const recorded *s, const history *outlined, uint32_t tr
     }
     CHECK_EQ(busy[1], busy[0]);
     CHECK_EQ(count[1], count[0]);
+    CHECK_EQ(history_has_spans(outlined, track, depth, 0, UINT64_MAX), nodes > 0);
+    for (uint64_t cell_ns = 1000; cell_ns < UINT64_C(10000000000); cell_ns *= 10) { /* the same in fewer, not across cells */
+        size_t cells = history_query_cells(outlined, track, depth, 0, UINT64_MAX, cell_ns, coarse, NODES);
+        CHECK(cells <= nodes);
+        for (size_t i = 0; i < cells; i++) {
+            count[1] -= coarse[i].span_count;
+            CHECK(i < 2 || coarse[i].begin_ns / cell_ns != coarse[i - 2].begin_ns / cell_ns);
+        }
+        CHECK_EQ(count[1], 0);
+        count[1] = count[0];
+    }
     return nodes;
 }
 

@@ -202,6 +202,89 @@ TEST(however_many_calls_there_are_a_row_has_at_most_some_boxes_a_pixel)
     session_delete(&s);
 }
 
+/* A second of calls of random length on one thread, three deep. */
+static void make_uneven(session *s)
+{
+    uint64_t seed = 11;
+    session_process(s, 8, "ruby uneven.rb");
+    uint32_t methods[3];
+    for (uint32_t i = 0; i < 3; i++)
+        methods[i] = session_method(s, i == 0 ? "A#outer" : i == 1 ? "B#middle" : "C#inner", EV_METHOD_RUBY);
+    session_thread(s, 1, "", true);
+    session_switch(s, 1, 1);
+    for (double at = 1; at < 1000;) {
+        double length = 0.002 * (double)(1 + test_random_below(&seed, 40));
+        for (int i = 0; i < 3; i++) {
+            session_at(s, at + 0.1 * i * length);
+            session_call(s, methods[i]);
+        }
+        for (int i = 3; i-- > 0;) {
+            session_at(s, at + (1 - 0.1 * i) * length);
+            session_return(s);
+        }
+        at += length * (1.05 + (double)test_random_below(&seed, 100) / 100);
+    }
+}
+
+static bool has_same_box(const view *v, const gpu_frame *frame, const view_box_ref *ref, const gpu_box *box)
+{
+    for (size_t i = 0; i < frame->box_count; i++) {
+        view_box_ref other;
+        const gpu_box *b = &frame->boxes[i];
+        if (view_box_of(v, b->id, &other) && other.begin_ns == ref->begin_ns && other.track == ref->track && other.depth == ref->depth)
+            return b->color == box->color && fabsf(b->high[0] - b->low[0] - (box->high[0] - box->low[0])) < 2e-4f;
+    }
+    return false;
+}
+
+/* Boxes of a's frame that b's has not, of those with x in [left, right). */
+static size_t missing_boxes(view *const v[2], const gpu_frame frames[2], int a, float left, float right, size_t *looked_at)
+{
+    size_t missing = 0;
+    for (size_t i = 0; i < frames[a].box_count; i++) {
+        view_box_ref ref;
+        const gpu_box *box = &frames[a].boxes[i];
+        if (!view_box_of(v[a], box->id, &ref) || box->low[0] < left || box->high[0] > right)
+            continue;
+        ++*looked_at;
+        missing += !has_same_box(v[1 - a], &frames[1 - a], &ref, box);
+    }
+    return missing;
+}
+
+TEST(folded_calls_stay_as_they_are_while_the_film_moves_on)
+{
+    for (int kind = 0; kind < 3; kind++) {
+        const double begin_ms[2] = {200, 201.37}, length_ms = 600; /* a few pixels */
+        session s;
+        view *v[2];
+        gpu_frame frames[2];
+        session_new(&s);
+        make_uneven(&s);
+        for (int later = 0; later < 2; later++) {
+            v[later] = still_view((view_camera)kind, begin_ms[later], begin_ms[later] + length_ms);
+            frames[later] = built(v[later], &s, &no_status);
+        }
+        uint64_t begin_ns, end_ns, last_ns, unused_ns;
+        view_range(v[1], &begin_ns, &unused_ns);
+        view_range(v[0], &last_ns, &end_ns);
+        size_t looked_at = 0, missing = 0;
+        for (int a = 0; a < 2; a++) {
+            double x_per_ms = CAMERA_FILM / length_ms, x_zero = begin_ms[a] + length_ms / 2;
+            float left = (float)(((double)(begin_ns - SESSION_BEGIN_NS) * 1e-6 - x_zero) * x_per_ms);
+            float right = (float)(((double)(end_ns - SESSION_BEGIN_NS) * 1e-6 - x_zero) * x_per_ms);
+            missing += kind == VIEW_CAMERA_SCENE ? missing_boxes(v, frames, a, -7, 6, &looked_at)
+                                                 : missing_boxes(v, frames, a, left, right, &looked_at);
+        }
+        CHECK(looked_at > 2000);
+        /* In perspective, a part of a row may begin a cell later. */
+        CHECK(missing <= (kind == VIEW_CAMERA_SCENE ? looked_at / 100 : 0));
+        view_delete(v[0]);
+        view_delete(v[1]);
+        session_delete(&s);
+    }
+}
+
 TEST(folded_calls_are_darker_than_single_ones)
 {
     session s;
@@ -235,16 +318,22 @@ TEST(the_box_budget_is_kept_by_coarser_boxes_and_follows_the_frame_time)
     size_t at_first = frame.box_count;
     CHECK(at_first < 4600); /* floors and grid come on top */
     for (int i = 0; i < 100; i++)
-        view_frame_cost(v, 200);
+        view_frame_cost(v, 200, 1);
     for (int i = 0; i < 20; i++)
         frame = built(v, &s, &no_status);
     CHECK(frame.box_count < 4300);
     CHECK(frame.box_count > 300);
     for (int i = 0; i < 400; i++) {
-        view_frame_cost(v, 5);
+        view_frame_cost(v, 5, 1);
         frame = built(v, &s, &no_status);
     }
     CHECK(frame.box_count > at_first);
+    size_t many = frame.box_count;
+    for (int i = 0; i < 100; i++) { /* the device has time, but building takes too long */
+        view_frame_cost(v, 5, 9);
+        frame = built(v, &s, &no_status);
+    }
+    CHECK(frame.box_count < many / 2);
     view_delete(v);
     session_delete(&s);
 }
@@ -257,7 +346,7 @@ TEST(a_recursion_of_ten_thousand_calls_stays_in_the_picture_and_in_the_budget)
         scenes_deep(&s, 10000);
         view *v = still_view((view_camera)kind, 0, 0);
         gpu_frame frame = built(v, &s, &no_status);
-        CHECK(frame.box_count > 100 && frame.box_count < 45000);
+        CHECK(frame.box_count > (kind == VIEW_CAMERA_THREADS ? 20 : 100) && frame.box_count < 45000);
         float top_clip = 2;
         for (size_t i = 0; i < frame.box_count; i++) {
             const gpu_box *b = &frame.boxes[i];
@@ -273,6 +362,52 @@ TEST(a_recursion_of_ten_thousand_calls_stays_in_the_picture_and_in_the_budget)
         view_delete(v);
         session_delete(&s);
     }
+}
+
+TEST(from_above_a_deep_stack_is_drawn_in_a_few_dozen_rows)
+{
+    for (int kind = VIEW_CAMERA_FLAME; kind <= VIEW_CAMERA_THREADS; kind++) {
+        session s;
+        bool has_row[4096] = {false};
+        uint32_t rows = 0;
+        session_new(&s);
+        scenes_deep(&s, 4000);
+        view *v = still_view((view_camera)kind, 0, 0);
+        gpu_frame frame = built(v, &s, &no_status);
+        for (size_t i = 0; i < frame.box_count; i++) {
+            view_box_ref ref;
+            if (view_box_of(v, frame.boxes[i].id, &ref) && ref.depth < 4096 && !has_row[ref.depth]) {
+                has_row[ref.depth] = true;
+                rows++;
+            }
+        }
+        CHECK(rows > 20);
+        CHECK(kind == VIEW_CAMERA_FLAME || rows <= 64);
+        view_delete(v);
+        session_delete(&s);
+    }
+}
+
+TEST(a_small_budget_has_fewer_panes_of_gc_too)
+{
+    size_t panes[2];
+    for (int is_still = 0; is_still < 2; is_still++) {
+        session s;
+        view *v;
+        session_new(&s);
+        make_dense(&s);
+        for (int i = 0; i < 150; i++)
+            session_gc(&s, 3100 + i * 20, 3101 + i * 20);
+        CHECK_EQ(view_new(&v, &(view_desc){.is_software = true, .is_still = is_still, .begin_ns = SESSION_BEGIN_NS,
+                                           .end_ns = SESSION_BEGIN_NS + UINT64_C(6200000000)}), 0);
+        for (int i = 0; i < 200 && !is_still; i++)
+            view_frame_cost(v, 500, 1);
+        panes[is_still] = built(v, &s, &no_status).glass_count;
+        view_delete(v);
+        session_delete(&s);
+    }
+    CHECK(panes[1] == 150);
+    CHECK(panes[0] >= 15 && panes[0] <= 50);
 }
 
 TEST(gc_pauses_are_glass_over_all_lanes_of_their_process_and_never_too_thin)

@@ -275,7 +275,9 @@ static int draw_frame(window *w, session *s, const session_status *status, bool 
         .notes = m.notes,
         .now_ns = ended ? m.last_event_ns : now_ns,
     };
+    uint64_t build_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
     view_build(w->view, &model, &shown, width_px ? width_px : 1, height_px ? height_px : 1, elapsed_s, &frame);
+    double cpu_ms = (double)(clock_ns(CLOCK_THREAD_CPUTIME_ID) - build_ns) * 1e-6;
     session_unlock(s);
     if (window_ask(&w->asks, w->gpu, w->view))
         w->needs_frame = true;
@@ -301,8 +303,9 @@ static int draw_frame(window *w, session *s, const session_status *status, bool 
         w->needs_frame = true;
         return result; /* what it took says nothing about the others */
     }
+    double device_ms = gpu_times_of(w->gpu).device_ms; /* unlike ours, without waits for the display */
     if (result == GPU_DRAWN)
-        view_frame_cost(w->view, seconds_since(before) * 1e3);
+        view_frame_cost(w->view, device_ms > 0 ? device_ms : seconds_since(before) * 1e3, cpu_ms);
     return result;
 }
 

@@ -86,6 +86,17 @@ uint32_t history_rows(const history *h, uint32_t track);
 size_t history_query(const history *h, uint32_t track, uint32_t depth, uint64_t begin_ns, uint64_t end_ns,
                      uint64_t resolution_ns, history_node *out, size_t max);
 
+/* The same for pictures that move: the answer does not depend on where the window begins and ends, so nothing flickers while
+ * it slides. Time is cut into cells of resolution_ns, counted from 0, and only what begins in the same cell is merged; at most
+ * two merged nodes begin in a cell. When begin_ns and end_ns are multiples of resolution_ns, all that begins a cell after
+ * begin_ns or later is answered as for any other such window, unless spans have come or gone in between. The last answer may hold spans that begin
+ * after end_ns, by less than a cell. Looks at fewer nodes, as it does not search for the window's exact end. */
+size_t history_query_cells(const history *h, uint32_t track, uint32_t depth, uint64_t begin_ns, uint64_t end_ns,
+                           uint64_t resolution_ns, history_node *out, size_t max);
+
+/* Is there a span with begin < end_ns and end > begin_ns (or the outline of one that is gone)? */
+bool history_has_spans(const history *h, uint32_t track, uint32_t depth, uint64_t begin_ns, uint64_t end_ns);
+
 /* First begin and last end over all rows of a track; false: it has no spans. */
 bool history_extent(const history *h, uint32_t track, uint64_t *begin_ns, uint64_t *end_ns);
 

@@ -119,7 +119,7 @@ static history_node cut(history_node n, uint64_t from_ns)
 }
 
 size_t outline_query(const outline *o, uint32_t track, uint32_t depth, uint64_t from_ns, uint64_t begin_ns, uint64_t end_ns,
-                     uint64_t resolution_ns, history_node *out, size_t max)
+                     uint64_t resolution_ns, bool by_cells, history_node *out, size_t max)
 {
     const outline_row *r = row_at(o, track, depth);
     size_t count = 0;
@@ -128,7 +128,8 @@ size_t outline_query(const outline *o, uint32_t track, uint32_t depth, uint64_t 
         return 0;
     for (size_t i = first_after(r, begin_ns > from_ns ? begin_ns : from_ns); i < r->nodes.count && r->nodes.items[i].begin_ns < end_ns; i++) {
         history_node n = cut(r->nodes.items[i], from_ns), *last = count ? &out[count - 1] : NULL;
-        if (last && n.end_ns - last->begin_ns <= resolution_ns) {
+        bool is_near = last && n.end_ns - last->begin_ns <= resolution_ns;
+        if (is_near && (!by_cells || n.begin_ns / resolution_ns == last->begin_ns / resolution_ns)) {
             last->end_ns = n.end_ns;
             last->busy_ns += n.busy_ns;
             last->longest_ns = n.longest_ns > last->longest_ns ? n.longest_ns : last->longest_ns;

@@ -27,9 +27,9 @@ int outline_add(outline *o, uint32_t track, uint32_t depth, const history_node *
 
 uint32_t outline_rows(const outline *o, uint32_t track);
 size_t outline_bytes(const outline *o);
-/* As history_query, but nothing before from_ns. */
+/* As history_query or, by_cells, history_query_cells, but nothing before from_ns. */
 size_t outline_query(const outline *o, uint32_t track, uint32_t depth, uint64_t from_ns, uint64_t begin_ns, uint64_t end_ns,
-                     uint64_t resolution_ns, history_node *out, size_t max);
+                     uint64_t resolution_ns, bool by_cells, history_node *out, size_t max);
 
 /* Answer from it, too. o: borrowed until the next call; NULL: no more. */
 void history_set_outline(history *h, const outline *o);

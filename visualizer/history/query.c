@@ -10,6 +10,9 @@ typedef struct walk {
     uint64_t begin_ns, end_ns, resolution_ns, visited;
     history_node *out;
     size_t count, max;
+    bool by_cells;         /* history_query_cells */
+    uint64_t cell_end_ns;  /* … what begins from here on is not merged into the open answer */
+    bool ends_at_first;    /* whether there is anything is all that is asked */
     history_node open;  /* the answer being merged; span_count 0: none */
     /* Its values with their times, the greatest CANDIDATES or so: a new one takes the least one's place. */
     uint32_t values[CANDIDATES];
@@ -47,10 +50,21 @@ static bool close_open(walk *w)
     return w->count < w->max;
 }
 
+static bool fits_open(const walk *w, const history_node *piece)
+{
+    return w->open.span_count && piece->begin_ns < w->cell_end_ns && piece->end_ns - w->open.begin_ns <= w->resolution_ns;
+}
+
+static uint64_t cell_end(const walk *w, uint64_t at_ns)
+{
+    uint64_t left_ns = UINT64_MAX - at_ns, in_cell_ns = at_ns % w->resolution_ns;
+    return left_ns < w->resolution_ns - in_cell_ns ? UINT64_MAX : at_ns - in_cell_ns + w->resolution_ns;
+}
+
 static bool take(walk *w, const history_node *piece, uint64_t value_ns)
 {
     history_node *open = &w->open;
-    if (open->span_count && piece->end_ns - open->begin_ns <= w->resolution_ns) {
+    if (fits_open(w, piece)) {
         open->end_ns = piece->end_ns;
         open->busy_ns += piece->busy_ns;
         open->longest_ns = piece->longest_ns > open->longest_ns ? piece->longest_ns : open->longest_ns;
@@ -62,6 +76,9 @@ static bool take(walk *w, const history_node *piece, uint64_t value_ns)
     if (!close_open(w))
         return false;
     *open = *piece;
+    w->cell_end_ns = w->by_cells ? cell_end(w, piece->begin_ns) : UINT64_MAX;
+    if (w->ends_at_first)
+        return false;
     w->values[0] = piece->value;
     w->times[0] = value_ns;
     for (uint32_t i = 1; i < CANDIDATES; i++)
@@ -105,7 +122,8 @@ static bool walk_spans(walk *w, uint64_t from, uint64_t to)
 
 /* Items [from, to) of a level; false: enough. A node goes out as it is when it lies inside the window and is not wider than
  * the resolution, or when what is below is gone; otherwise its children are looked at. The window's ends are compared
- * strictly, so that empty spans on them are told apart further down; at most one node a level straddles each end. */
+ * strictly, so that empty spans on them are told apart further down; at most one node a level straddles each end. By cells
+ * only the window's begin counts, and what lies in a row's densest places is found without looking further down. */
 static bool walk_items(walk *w, unsigned level, uint64_t from, uint64_t to)
 {
     if (level == 0)
@@ -124,7 +142,7 @@ static bool walk_items(walk *w, unsigned level, uint64_t from, uint64_t to)
             return false;
         if (n->end_ns <= w->begin_ns)
             continue;
-        bool is_inside = n->begin_ns > w->begin_ns && n->end_ns < w->end_ns;
+        bool is_inside = n->begin_ns > w->begin_ns && (w->by_cells || n->end_ns < w->end_ns);
         bool is_narrow = is_inside && n->end_ns - n->begin_ns <= w->resolution_ns;
         bool is_bottom = slot * group < below_live_from;
         bool go_on = is_narrow || is_bottom ? take_node(w, n, level, slot)
@@ -135,38 +153,75 @@ static bool walk_items(walk *w, unsigned level, uint64_t from, uint64_t to)
     return true;
 }
 
-size_t history_query_counted(const history *h, uint32_t track, uint32_t depth, uint64_t begin_ns, uint64_t end_ns,
-                             uint64_t resolution_ns, history_node *out, size_t max, uint64_t *visited)
+/* Left to right: the top level's nodes, then at each level below the items that have no node above them yet. */
+static void walk_row(walk *w)
 {
-    const row *r = history_row(h, track, depth);
-    *visited = 0;
-    if (!r || !r->group || begin_ns >= end_ns || max == 0)
-        return 0;
-    walk w = {.row = r, .begin_ns = begin_ns, .end_ns = end_ns, .resolution_ns = resolution_ns ? resolution_ns : 1,
-              .out = out, .max = max};
-    /* Left to right: the top level's nodes, then at each level below the items that have no node above them yet. */
-    unsigned level = row_level_count(r) - 1;
+    unsigned level = row_level_count(w->row) - 1;
     uint64_t from = 0;
     for (;; level--) {
-        uint64_t to = row_item_count(r, level);
-        if (!walk_items(&w, level, from, to) || level == 0)
+        uint64_t to = row_item_count(w->row, level);
+        if (!walk_items(w, level, from, to) || level == 0)
             break;
         from = to * column_group_slots(level - 1);
     }
-    if (w.count < max)
-        (void)close_open(&w);
+}
+
+static size_t run_query(walk *w, const history *h, uint32_t track, uint32_t depth)
+{
+    w->row = history_row(h, track, depth);
+    if (!w->row || !w->row->group || w->begin_ns >= w->end_ns || w->max == 0)
+        return 0;
+    walk_row(w);
+    if (w->count < w->max)
+        (void)close_open(w);
+    return w->count;
+}
+
+size_t history_query_counted(const history *h, uint32_t track, uint32_t depth, uint64_t begin_ns, uint64_t end_ns,
+                             uint64_t resolution_ns, bool by_cells, history_node *out, size_t max, uint64_t *visited)
+{
+    walk w = {.begin_ns = begin_ns, .end_ns = end_ns, .resolution_ns = resolution_ns ? resolution_ns : 1, .out = out,
+              .max = max, .by_cells = by_cells};
+    size_t count = run_query(&w, h, track, depth);
     *visited = w.visited;
-    return w.count;
+    return count;
+}
+
+/* To count answers in out, those of the outline behind the row's last span. */
+static size_t add_outline(const history *h, uint32_t track, uint32_t depth, uint64_t begin_ns, uint64_t end_ns, uint64_t resolution_ns,
+                          bool by_cells, history_node *out, size_t max, size_t count)
+{
+    if (!h->outline || count == max)
+        return count;
+    const row *r = history_row(h, track, depth);
+    uint64_t from_ns = r && r->group ? r->last_end_ns : 0;
+    return count + outline_query(h->outline, track, depth, from_ns, begin_ns, end_ns, resolution_ns, by_cells, out + count, max - count);
+}
+
+static size_t answer(const history *h, uint32_t track, uint32_t depth, uint64_t begin_ns, uint64_t end_ns, uint64_t resolution_ns,
+                     bool by_cells, history_node *out, size_t max)
+{
+    uint64_t visited;
+    resolution_ns = resolution_ns ? resolution_ns : 1;
+    size_t count = history_query_counted(h, track, depth, begin_ns, end_ns, resolution_ns, by_cells, out, max, &visited);
+    return add_outline(h, track, depth, begin_ns, end_ns, resolution_ns, by_cells, out, max, count);
 }
 
 size_t history_query(const history *h, uint32_t track, uint32_t depth, uint64_t begin_ns, uint64_t end_ns,
                      uint64_t resolution_ns, history_node *out, size_t max)
 {
-    uint64_t visited;
-    size_t count = history_query_counted(h, track, depth, begin_ns, end_ns, resolution_ns, out, max, &visited);
-    if (!h->outline || count == max)
-        return count;
-    const row *r = history_row(h, track, depth);
-    uint64_t from_ns = r && r->group ? r->last_end_ns : 0;
-    return count + outline_query(h->outline, track, depth, from_ns, begin_ns, end_ns, resolution_ns, out + count, max - count);
+    return answer(h, track, depth, begin_ns, end_ns, resolution_ns, false, out, max);
+}
+
+size_t history_query_cells(const history *h, uint32_t track, uint32_t depth, uint64_t begin_ns, uint64_t end_ns,
+                           uint64_t resolution_ns, history_node *out, size_t max)
+{
+    return answer(h, track, depth, begin_ns, end_ns, resolution_ns, true, out, max);
+}
+
+bool history_has_spans(const history *h, uint32_t track, uint32_t depth, uint64_t begin_ns, uint64_t end_ns)
+{
+    history_node first;
+    walk w = {.begin_ns = begin_ns, .end_ns = end_ns, .resolution_ns = UINT64_MAX, .out = &first, .max = 1, .ends_at_first = true};
+    return run_query(&w, h, track, depth) > 0 || add_outline(h, track, depth, begin_ns, end_ns, 1, false, &first, 1, 0) > 0;
 }

@@ -221,9 +221,9 @@ bool evict_one(history *h);
 
 /* --- query.c --------------------------------------------------------------------------------------------------- */
 
-/* history_query, and how many nodes and spans it looked at. */
+/* history_query or, by_cells, history_query_cells, and how many nodes and spans it looked at. */
 size_t history_query_counted(const history *h, uint32_t track, uint32_t depth, uint64_t begin_ns, uint64_t end_ns,
-                             uint64_t resolution_ns, history_node *out, size_t max, uint64_t *visited);
+                             uint64_t resolution_ns, bool by_cells, history_node *out, size_t max, uint64_t *visited);
 
 
 /* --- history.c ------------------------------------------------------------------------------------------------- */

@@ -11,13 +11,16 @@
 
 #define RESOLUTION_PX 1.3f  /* shorter than this is folded */
 #define ROW_MIN_PX 1.5f     /* rows lower than this are drawn several at a time */
+#define ROWS_FROM_ABOVE 48.0f
 #define SEGMENTS 4          /* parts of a row in perspective, each with a resolution of its own */
 #define LABEL_MIN_PX 26.0f
 #define RUN_MIN_PX 90.0f    /* folded boxes beside each other, of one method for the most part: long enough to be named */
 #define RUN_GAP_PX 2.5f
 #define FLOOR_Y -0.06f
 #define ATTEMPTS 8
-#define GLASS_MAX 160u      /* panes of a process */
+#define GLASS_MAX 160u      /* panes of a process, and at least: each covers many pixels, so they follow the budget of boxes */
+#define GLASS_MIN 48u
+#define BOXES_PER_PANE 40u
 #define GLASS_ALPHA_MAX 0.30f
 #define GLASS_COVER_MAX 0.16f /* of the picture under full panes; where they take more they are fainter, so that it stays readable */
 #define GLASS_ALPHA_SUM 0.52f
@@ -229,35 +232,71 @@ static void add_node(scene *s, const scene_input *in, const row *r, const histor
         note_label(s, r, node->value, x0, x1);
 }
 
+/* Resolutions come in steps of half an octave: history/'s cells stay as they are while the zoom changes little, and parts of a
+ * row that are about as far away are asked for together. */
+static uint64_t rounded_resolution(double ns)
+{
+    return ns < 2 ? 1 : (uint64_t)exp2(floor(log2(ns) * 2 + 0.5) * 0.5);
+}
+
+/* Where to ask from, so that everything from at_ns on is answered as in any other frame. */
+static uint64_t asked_from(uint64_t at_ns, uint64_t resolution_ns)
+{
+    uint64_t cell = at_ns / resolution_ns;
+    return cell < 2 ? 0 : (cell - 2) * resolution_ns;
+}
+
+static uint64_t asked_to(uint64_t end_ns, uint64_t resolution_ns)
+{
+    uint64_t over_ns = end_ns % resolution_ns;
+    return over_ns && end_ns < UINT64_MAX - resolution_ns ? end_ns - over_ns + resolution_ns : end_ns;
+}
+
 /* ns that a fold may hide at a place of the row. */
 static uint64_t resolution_ns(const scene_input *in, const row *r, float x0, float x1, float resolution_px)
 {
     float from[3] = {x0, r->y[0], r->z[1]}, to[3] = {x1, r->y[0], r->z[1]};
     float px = fmaxf(fmaxf(camera_px_per_x(in->camera, from), camera_px_per_x(in->camera, to)), 1e-3f);
     double ns = (double)resolution_px / (double)px / CAMERA_FILM * in->pose->window_ns;
-    return ns < 1 ? 1 : (uint64_t)ns;
+    return rounded_resolution(ns);
 }
 
-/* Finished spans of the row. */
+/* Finished spans in [*at_ns, end_ns), and on from where the last one ends. */
+static void add_stretch(scene *s, const scene_input *in, const row *r, uint64_t *at_ns, uint64_t end_ns, uint64_t resolution)
+{
+    while (*at_ns < end_ns && !s->is_full) {
+        size_t count = history_query_cells(in->history, r->track, r->depth, *at_ns, end_ns, resolution, s->nodes, SCENE_NODES);
+        for (size_t n = 0; n < count; n++)
+            add_node(s, in, r, &s->nodes[n]);
+        if (count > 0 && s->nodes[count - 1].end_ns > *at_ns)
+            *at_ns = s->nodes[count - 1].end_ns;
+        if (count < SCENE_NODES)
+            break;
+    }
+    if (*at_ns < end_ns)
+        *at_ns = end_ns;
+}
+
+/* Finished spans of the row. In perspective its parts meet where a cell of the coarser one begins, so that the seam keeps its
+ * place in time while the film moves. */
 static void add_history(scene *s, const scene_input *in, const row *r)
 {
     s->run.span_count = 0;
-    uint64_t at_ns = r->ns[0];
     int segments = in->camera->is_parallel ? 1 : SEGMENTS;
+    uint64_t resolutions[SEGMENTS];
+    for (int i = 0; i < segments; i++)
+        resolutions[i] = resolution_ns(in, r, mixf(r->x[0], r->x[1], (float)i / (float)segments),
+                                       mixf(r->x[0], r->x[1], (float)(i + 1) / (float)segments), RESOLUTION_PX * s->coarseness);
+    uint64_t at_ns = asked_from(r->ns[0], resolutions[0]);
     for (int i = 0; i < segments; i++) {
-        float x0 = mixf(r->x[0], r->x[1], (float)i / (float)segments), x1 = mixf(r->x[0], r->x[1], (float)(i + 1) / (float)segments);
-        uint64_t end_ns = i + 1 == segments ? r->ns[1] : time_at(in, x1), resolution = resolution_ns(in, r, x0, x1, RESOLUTION_PX * s->coarseness);
-        while (at_ns < end_ns && !s->is_full) {
-            size_t count = history_query(in->history, r->track, r->depth, at_ns, end_ns, resolution, s->nodes, SCENE_NODES);
-            for (size_t n = 0; n < count; n++)
-                add_node(s, in, r, &s->nodes[n]);
-            if (count > 0 && s->nodes[count - 1].end_ns > at_ns)
-                at_ns = s->nodes[count - 1].end_ns;
-            if (count < SCENE_NODES)
-                break;
+        uint64_t end_ns = asked_to(r->ns[1], resolutions[i]);
+        if (i + 1 < segments) {
+            if (resolutions[i] == resolutions[i + 1])
+                continue;
+            uint64_t coarser = resolutions[i] > resolutions[i + 1] ? resolutions[i] : resolutions[i + 1];
+            end_ns = time_at(in, mixf(r->x[0], r->x[1], (float)(i + 1) / (float)segments)) / coarser * coarser;
         }
-        if (at_ns < end_ns)
-            at_ns = end_ns;
+        add_stretch(s, in, r, &at_ns, end_ns, resolutions[i]);
     }
     end_run(s, r);
 }
@@ -313,13 +352,15 @@ static bool aim_row(const scene *s, const scene_input *in, row *r, float y0, flo
     return true;
 }
 
-/* Rows are merged in powers of two, so that a slowly changing height seldom changes the picture. */
-static uint32_t row_stride(const scene *s, const scene_input *in, row *r, float row_height)
+/* Rows are merged in powers of two, so that a slowly changing height seldom changes the picture. From above each row hides those
+ * below it, and all of them would be painted: there, 48 rows are as good as thousands. */
+static uint32_t row_stride(const scene *s, const scene_input *in, row *r, float row_height, uint32_t rows)
 {
     float middle[3] = {0.5f * (r->x[0] + r->x[1]), r->y[0], r->z[1]};
     float px_per_unit = fmaxf(r->px_per_unit, camera_px_per_y(in->camera, middle)); /* from above, rows hide behind each other */
     r->height_px = row_height * px_per_unit;
-    float counted_px = fmaxf(r->height_px, 2.0f * in->layout->threads_share);
+    float from_above_px = fminf(2.0f, ROWS_FROM_ABOVE * ROW_MIN_PX / (float)(rows + 1));
+    float counted_px = mixf(r->height_px, from_above_px, in->layout->threads_share);
     uint32_t stride = 1;
     while ((float)stride * counted_px < ROW_MIN_PX * sqrtf(s->coarseness) && stride < 4096)
         stride *= 2;
@@ -336,18 +377,13 @@ static const sim_span *open_at(scene *s, const scene_input *in, uint32_t track, 
     return depth < *first + *count ? &s->open[depth - *first] : NULL;
 }
 
-static bool has_spans(scene *s, const scene_input *in, const row *r, uint32_t depth)
-{
-    return history_query(in->history, r->track, depth, r->ns[0], r->ns[1], UINT64_MAX / 2, s->nodes, 1) > 0;
-}
-
 /* How many rows have something in sight. Calls nest, so above a row without spans there are none: bisection finds it. */
-static uint32_t rows_in_sight(scene *s, const scene_input *in, const row *r, uint32_t rows, uint32_t open_depth)
+static uint32_t rows_in_sight(const scene_input *in, const row *r, uint32_t rows, uint32_t open_depth)
 {
     uint32_t low = open_depth < rows ? open_depth : rows, high = rows; /* rows below low have some, from high on none */
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        if (has_spans(s, in, r, middle))
+        if (history_has_spans(in->history, r->track, middle, r->ns[0], r->ns[1]))
             low = middle + 1;
         else
             high = middle;
@@ -370,9 +406,9 @@ static void add_fiber(scene *s, const scene_input *in, const layout_lane *lane, 
     bool is_root = sub == 0, has_tail = state->last_fiber[sub] == fiber_id;
     uint64_t active_end_ns = is_root || fiber->end_ns > end_ns ? end_ns : fiber->end_ns;
     uint32_t open_depth = in->model->sim ? sim_open_depth(in->model->sim, fiber->track) : 0, open_first = 0;
-    uint32_t rows = rows_in_sight(s, in, &r, history_rows(in->history, fiber->track), open_depth);
+    uint32_t rows = rows_in_sight(in, &r, history_rows(in->history, fiber->track), open_depth);
     float row_height = layout_row_height(l, lane);
-    uint32_t stride = row_stride(s, in, &r, row_height);
+    uint32_t stride = row_stride(s, in, &r, row_height, rows);
     size_t open_count = 0;
     bool was_seen = false;
     if (rows > state->seen[sub])
@@ -595,10 +631,15 @@ static void add_gc(scene *s, const scene_input *in, const layout_group *group, u
     if (track == SIM_TRACK_NONE || !aim_row(s, in, &r, r.y[0], r.y[1]))
         return;
     uint64_t resolution = resolution_ns(in, &r, r.x[0], r.x[1], 1.5f);
-    size_t count;
+    size_t count, panes_max = s->budget / BOXES_PER_PANE;
+    panes_max = panes_max < GLASS_MIN ? GLASS_MIN : panes_max > GLASS_MAX ? GLASS_MAX : panes_max;
     /* Few enough to be blended: coarser until they fit. */
-    while ((count = history_query(in->history, track, 0, r.ns[0], r.ns[1], resolution, s->nodes, SCENE_NODES)) >= GLASS_MAX)
-        resolution *= 2;
+    for (;; resolution *= 2) {
+        count = history_query_cells(in->history, track, 0, asked_from(r.ns[0], resolution), asked_to(r.ns[1], resolution), resolution,
+                                    s->nodes, SCENE_NODES);
+        if (count < panes_max)
+            break;
+    }
     float alpha = glass_alpha(in, r.z[1] - r.z[0], count) * fminf(1, GLASS_COVER_MAX / fmaxf(glass_cover(s, in, &r, count), 1e-3f));
     for (size_t i = 0; i < count; i++) {
         double length_ns = (double)(s->nodes[i].end_ns - s->nodes[i].begin_ns);

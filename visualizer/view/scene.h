@@ -21,7 +21,7 @@ struct focus;
 
 #define SCENE_NODES 512u /* asked of history/ at once */
 #define SCENE_OPEN 256u
-#define SCENE_COLORS 4096u
+#define SCENE_COLORS 16384u /* methods times depths in sight, with room: a colour costs a hundred times its look-up */
 #define SCENE_LABELS 512u
 #define SCENE_GLASS_MAX 512u
 

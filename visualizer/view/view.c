@@ -16,11 +16,15 @@
 #include <string.h>
 
 #define BUDGET_SOFTWARE 4000u /* boxes a CPU driver draws in some 30 ms at 720p */
-#define BUDGET_HARDWARE 40000u
-#define BUDGET_MIN 4000u /* below, a CPU driver's frame is no cheaper: its pixels cost more than its boxes */
+#define BUDGET_HARDWARE 20000u
+#define BUDGET_STILL 40000u /* a picture has time */
+#define BUDGET_MIN 2000u /* below, a CPU driver's frame is hardly cheaper: its pixels cost more than its boxes */
 #define BUDGET_MAX 120000u
-#define TARGET_MS_SOFTWARE 60.0 /* the program being traced needs the cores more than we do */
-#define TARGET_MS_HARDWARE 7.0
+#define TARGET_MS_SOFTWARE 40.0 /* 50 at most, see OVER */
+#define TARGET_MS_HARDWARE 3.2
+#define TARGET_MS_CPU 3.0 /* of view_build, under the model lock for the most part; 3.75 at most */
+#define OVER 1.25 /* times the target: fewer boxes; between the two nothing changes, so that the picture stands still */
+#define UNDER 0.85 /* … more */
 #define HINT_S 12.0
 #define HINT_FADE_S 2.0
 #define SETTLE_ROUNDS 6 /* of a still or a first picture: the stack's height, the rows and the camera depend on each other */
@@ -39,6 +43,7 @@ struct view {
     bool has_base, has_range;
     double age_s;
     double budget;        /* boxes */
+    double cost;          /* of the last frames, eased; 1: the target */
     bool is_moving;
 };
 
@@ -50,7 +55,8 @@ int view_new(view **out, const view_desc *desc)
     v->desc = *desc;
     if (v->desc.scale <= 0)
         v->desc.scale = 1;
-    v->budget = desc->is_software && !desc->is_still ? BUDGET_SOFTWARE : BUDGET_HARDWARE;
+    v->budget = desc->is_still ? BUDGET_STILL : desc->is_software ? BUDGET_SOFTWARE : BUDGET_HARDWARE;
+    v->cost = 1;
     nav_init(&v->nav, desc->camera, v->desc.scale);
     inspect_init(&v->inspect, v->desc.scale);
     int error = font_new(&v->font);
@@ -221,13 +227,15 @@ void view_build(view *v, const view_model *model, const view_status *status, uin
     fill_frame(v, out);
 }
 
-void view_frame_cost(view *v, double frame_ms)
+void view_frame_cost(view *v, double frame_ms, double cpu_ms)
 {
-    double target_ms = v->desc.is_software ? TARGET_MS_SOFTWARE : TARGET_MS_HARDWARE;
+    double share = frame_ms / (v->desc.is_software ? TARGET_MS_SOFTWARE : TARGET_MS_HARDWARE);
+    share = fmax(share, cpu_ms / TARGET_MS_CPU);
+    v->cost += 0.2 * (fmin(share, 2) - v->cost); /* one slow frame says nothing */
     /* Slow to give, quick to take: a frame that is late is worse than one that is a little coarser. */
-    if (frame_ms > 1.25 * target_ms)
+    if (v->cost > OVER)
         v->budget *= 0.93;
-    else if (frame_ms < 0.7 * target_ms && v->scene.coarseness > 1)
+    else if (v->cost < UNDER && v->scene.coarseness > 1)
         v->budget *= 1.03;
     v->budget = fmin(fmax(v->budget, BUDGET_MIN), BUDGET_MAX);
 }

@@ -157,8 +157,9 @@ bool view_take_request(view *v, view_request *out);
 /* One line for the user, shown for some seconds. */
 void view_say(view *v, const char *line);
 
-/* How long the last frame took to draw. The number of boxes of the next ones follows. */
-void view_frame_cost(view *v, double frame_ms);
+/* What a frame cost: the device's time (or, if that is not known, how long drawing took), and the CPU time of view_build. The
+ * number of boxes of the next ones follows from both. */
+void view_frame_cost(view *v, double frame_ms, double cpu_ms);
 
 /* Does the next frame differ even without input or new data (something eases, a key is held)? */
 bool view_is_moving(const view *v);
