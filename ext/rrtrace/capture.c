@@ -76,19 +76,15 @@ __attribute__((noinline)) static void push_after_switch(stream *s, const void *e
     writer_commit(s, taken + 1);
 }
 
-static inline __attribute__((always_inline)) void push(stream *s, const void *ec, rb_trace_arg_t *raw, ev_kind kind,
-                                                       uint32_t number, uint32_t position, uint64_t ticks)
+static void push(stream *s, const void *ec, rb_trace_arg_t *raw, ev_kind kind, uint32_t number, uint32_t position,
+                 uint64_t ticks)
 {
     ring *r = s->ring;
     ring_lock(r);
-    if (LIKELY(ec == s->last_ec) && LIKELY(ring_room(r, 1))) {
-        ring_put(r, 0, ev_make(kind, capture_in_order(s, ticks), number, position));
-        ring_publish(r, 1);
-        ring_unlock(r);
-        return;
-    }
+    bool is_written = ec == s->last_ec && ring_push(r, ev_make(kind, capture_in_order(s, ticks), number, position));
     ring_unlock(r);
-    push_after_switch(s, ec, raw, kind, number, position);
+    if (!is_written)
+        push_after_switch(s, ec, raw, kind, number, position);
 }
 
 void capture_note(stream *s, ev_kind kind, uint32_t number, uint32_t id)
@@ -111,55 +107,45 @@ __attribute__((noinline)) static bool wake(stream *s)
     return atomic_compare_exchange_strong(&s->mode, &must_join, CAPTURE_OFF) ? join_in_hook(s) : join_is_over(s);
 }
 
-static inline uint32_t method_number(stream *s, rb_trace_arg_t *raw, VALUE klass, ID id, VALUE iseq, uint32_t kind)
+static uint32_t method_number(stream *s, rb_trace_arg_t *raw, VALUE klass, ID id, VALUE iseq, uint32_t kind)
 {
     const methods_entry *entry = methods_slot(&s->methods, klass, id);
-    if (LIKELY(entry->klass == klass && entry->id == id && entry->iseq == iseq && entry->kind == kind))
-        return entry->number;
-    return methods_find(s, raw, klass, id, iseq, kind);
+    return methods_is(entry, klass, id, iseq, kind) ? entry->number : methods_find(s, raw, klass, id, iseq, kind);
 }
 
 /* GVL: held. C_CALL with a GC still open: the VM lost its event flags in the middle of that GC (Ruby bug 19112). */
 __attribute__((noinline)) static void events_were_lost(void) { rb_postponed_job_trigger(once.rearm_job); }
 
-/* GVL: held. Every call and return. */
-static void on_event(VALUE data, const rb_trace_arg_t *traced)
+/* What has no straight path: an unknown method, another context, a full ring, a rare kind of event. */
+__attribute__((noinline)) static void on_event_slowly(stream *s, const rb_trace_arg_t *traced)
 {
-    stream *s = capture_of_data(data);
-    if (UNLIKELY(capture_mode_now(s) != CAPTURE_ON) && !wake(s))
-        return;
     rb_trace_arg_t *raw = (rb_trace_arg_t *)(uintptr_t)traced;
     const vm_arg *arg = (const vm_arg *)(const void *)raw;
-    /* Long before it is needed: reading the counter takes some 15 ns on virtual machines, which thus pass beside the
-     * lookup and the lock. capture_in_order mends what another thread may have stored in between. */
+    if (capture_mode_now(s) != CAPTURE_ON && !wake(s))
+        return;
     uint64_t ticks = clock_ticks(s->clock_source);
     uint32_t position = vm_position(arg->frame), number = 0;
-    ev_kind kind = EV_RETURN;
-    VALUE klass;
+    ev_kind kind = EV_CALL;
     switch (arg->event) {
     case RUBY_EVENT_CALL:
-        if (LIKELY(s->by_entry)) {
+        if (frames_known.frames_ok)
             number = method_number(s, raw, vm_frame_entry(arg->frame), METHODS_BY_ADDRESS, arg->frame->iseq, EV_METHOD_RUBY);
-        } else {
-            klass = rb_tracearg_defined_class(raw); /* fills in arg->id */
+        else {
+            VALUE klass = rb_tracearg_defined_class(raw); /* fills in arg->id */
             number = method_number(s, raw, klass, arg->id, 0, EV_METHOD_RUBY);
         }
-        if (UNLIKELY(number == 0))
-            return;
-        kind = EV_CALL;
         break;
     case RUBY_EVENT_RETURN:
+        kind = EV_RETURN;
         break;
     case RUBY_EVENT_C_CALL:
         position |= EV_POSITION_C;
         number = method_number(s, raw, arg->klass, arg->id, 0, EV_METHOD_C);
-        if (UNLIKELY(number == 0))
-            return;
-        kind = EV_CALL;
-        if (UNLIKELY(atomic_load_explicit(&capture.gc_open_in, memory_order_relaxed)))
+        if (atomic_load_explicit(&capture.gc_open_in, memory_order_relaxed))
             events_were_lost();
         break;
     case RUBY_EVENT_C_RETURN:
+        kind = EV_RETURN;
         position |= EV_POSITION_C;
         if (arg->data == Qnil) /* may be an unwinding, whose position is another: matched by its number */
             number = method_number(s, raw, arg->klass, arg->id, 0, EV_METHOD_C);
@@ -169,37 +155,97 @@ static void on_event(VALUE data, const rb_trace_arg_t *traced)
         break;
     case RUBY_EVENT_B_CALL:
         position |= EV_POSITION_BLOCK;
-        if (LIKELY(s->by_entry)) {
+        if (frames_known.frames_ok) {
             number = method_number(s, raw, arg->frame->iseq, METHODS_BY_ADDRESS, arg->frame->iseq, EV_METHOD_BLOCK);
         } else {
-            klass = rb_tracearg_defined_class(raw);
+            VALUE klass = rb_tracearg_defined_class(raw);
             number = methods_find(s, raw, NIL_P(klass) ? 0 : klass, arg->id, 0, EV_METHOD_BLOCK);
         }
-        if (UNLIKELY(number == 0))
-            return;
-        kind = EV_CALL;
         break;
     case RUBY_EVENT_B_RETURN:
+        kind = EV_RETURN;
         position |= EV_POSITION_BLOCK;
         break;
     default:
         return;
     }
+    if (kind == EV_CALL && number == 0)
+        return;
     push(s, arg->ec, raw, kind, number, position, ticks);
-    if (UNLIKELY(number != 0 && (position & EV_POSITION_C) == EV_POSITION_C) &&
-        UNLIKELY(methods_is_thread_name(arg->klass, arg->id)))
+    if (arg->event == RUBY_EVENT_C_CALL && methods_is_thread_name(arg->klass, arg->id))
         name_is_stale(s);
 }
+
+/* What nearly every event is: a call of a known method, or a return, in the context that the last event was in, with room in
+ * the ring. Calls nothing, so that the hook has no registers to save. False: nothing was written. */
+static inline __attribute__((always_inline)) bool push_straight(stream *s, const vm_arg *arg)
+{
+    if (UNLIKELY(capture_mode_now(s) != CAPTURE_ON) || UNLIKELY(!clock_is_counter(s->clock_source)))
+        return false;
+    /* Long before it is needed: reading the counter takes some 20 ns on virtual machines, which thus pass beside the
+     * lookup and the lock. capture_in_order mends what another thread may have stored in between. */
+    uint64_t ticks = clock_counter();
+    uint32_t position = vm_position(arg->frame), number = 0;
+    ev_kind kind = EV_RETURN;
+    const methods_entry *entry;
+    switch (arg->event) {
+    case RUBY_EVENT_CALL:
+        entry = methods_slot(&s->methods, vm_frame_entry(arg->frame), METHODS_BY_ADDRESS);
+        if (UNLIKELY(!methods_is(entry, vm_frame_entry(arg->frame), METHODS_BY_ADDRESS, arg->frame->iseq, EV_METHOD_RUBY)))
+            return false;
+        kind = EV_CALL;
+        number = entry->number;
+        break;
+    case RUBY_EVENT_C_CALL:
+        entry = methods_slot(&s->methods, arg->klass, arg->id);
+        if (UNLIKELY(!methods_is(entry, arg->klass, arg->id, 0, EV_METHOD_C)) ||
+            UNLIKELY(atomic_load_explicit(&capture.gc_open_in, memory_order_relaxed)))
+            return false;
+        kind = EV_CALL;
+        number = entry->number;
+        position |= EV_POSITION_C;
+        break;
+    case RUBY_EVENT_C_RETURN:
+        position |= EV_POSITION_C;
+        if (arg->data == Qnil) {
+            entry = methods_slot(&s->methods, arg->klass, arg->id);
+            if (UNLIKELY(!methods_is(entry, arg->klass, arg->id, 0, EV_METHOD_C)))
+                return false;
+            number = entry->number;
+        }
+        break;
+    case RUBY_EVENT_RETURN:
+        break;
+    default:
+        return false;
+    }
+    ring *r = s->ring;
+    if (!ring_try_lock(r))
+        return false;
+    bool is_written =
+        LIKELY(arg->ec == s->last_ec) && LIKELY(ring_push(r, ev_make(kind, capture_in_order(s, ticks), number, position)));
+    ring_unlock(r);
+    return is_written;
+}
+
+/* GVL: held. Every event of the VM that is asked for. */
+static void on_event(VALUE data, const rb_trace_arg_t *traced)
+{
+    stream *s = capture_of_data(data);
+    if (!push_straight(s, (const vm_arg *)(const void *)traced))
+        on_event_slowly(s, traced);
+}
+
+/* GVL: held. The same where frames can't be read beyond their address. */
+static void on_event_unsure(VALUE data, const rb_trace_arg_t *traced) { on_event_slowly(capture_of_data(data), traced); }
 
 /* GVL: held. The hook on a Ruby whose private memory is not as vm.h says: public accessors, and a count for a position. */
 static void on_event_counted(VALUE data, const rb_trace_arg_t *traced)
 {
     stream *s = capture_of_data(data);
-    if (capture_mode_now(s) != CAPTURE_ON && !wake(s))
-        return;
     rb_trace_arg_t *raw = (rb_trace_arg_t *)(uintptr_t)traced;
     rb_event_flag_t event = rb_tracearg_event_flag(raw);
-    if (event == RUBY_EVENT_RESCUE)
+    if (event == RUBY_EVENT_RESCUE || (capture_mode_now(s) != CAPTURE_ON && !wake(s)))
         return;
     VALUE klass = rb_tracearg_defined_class(raw), name = rb_tracearg_method_id(raw);
     bool is_c = event & (RUBY_EVENT_C_CALL | RUBY_EVENT_C_RETURN);
@@ -313,29 +359,30 @@ typedef void (*raw_hook)(VALUE, const rb_trace_arg_t *);
 
 static rb_event_hook_func_t as_hook(raw_hook function) { return (rb_event_hook_func_t)(void (*)(void))function; }
 
-void capture_hooks(const stream *s, capture_hook hooks[2])
+void capture_hooks(capture_hook hooks[CAPTURE_HOOKS])
 {
-    (void)s;
     rb_event_flag_t events = RUBY_EVENT_CALL | RUBY_EVENT_RETURN | RUBY_EVENT_RESCUE;
     if (capture.options.c_calls)
         events |= RUBY_EVENT_C_CALL | RUBY_EVENT_C_RETURN;
     if (capture.options.blocks)
         events |= RUBY_EVENT_B_CALL | RUBY_EVENT_B_RETURN;
-    hooks[0] = (capture_hook){as_hook(frames_known.positions_ok ? on_event : on_event_counted), events};
+    raw_hook function = frames_known.frames_ok ? on_event : frames_known.positions_ok ? on_event_unsure : on_event_counted;
+    hooks[0] = (capture_hook){as_hook(function), events};
     hooks[1] = (capture_hook){as_hook(on_gc), RUBY_INTERNAL_EVENT_GC_ENTER | RUBY_INTERNAL_EVENT_GC_EXIT};
 }
 
-static void add_event_hooks(stream *s)
+void capture_add_event_hooks(stream *s)
 {
-    capture_hook hooks[2];
-    capture_hooks(s, hooks);
-    for (int i = 0; i < 2; i++)
+    capture_hook hooks[CAPTURE_HOOKS];
+    capture_hooks(hooks);
+    for (int i = 0; i < CAPTURE_HOOKS; i++)
         rb_add_event_hook2(hooks[i].function, hooks[i].events, capture_as_data(s), CAPTURE_HOOK_FLAGS);
 }
 
 static void remove_event_hooks(void)
 {
     rb_remove_event_hook(as_hook(on_event));
+    rb_remove_event_hook(as_hook(on_event_unsure));
     rb_remove_event_hook(as_hook(on_event_counted));
     rb_remove_event_hook(as_hook(on_gc));
 }
@@ -350,7 +397,7 @@ void capture_add_hooks(stream *s)
             NULL);
         once.thread_hook_pid = getpid();
     }
-    add_event_hooks(s);
+    capture_add_event_hooks(s);
     once.hooks_added = true;
 }
 
@@ -373,9 +420,9 @@ static void rearm(void *unused)
         push_plain(s, EV_GC_EXIT, 0);
         leave(s);
     }
-    capture_hook hooks[2];
-    capture_hooks(here, hooks);
-    for (int i = 0; i < 2; i++)
+    capture_hook hooks[CAPTURE_HOOKS];
+    capture_hooks(hooks);
+    for (int i = 0; i < CAPTURE_HOOKS; i++)
         rb_add_event_hook2(as_hook(touch), hooks[i].events, Qnil, CAPTURE_HOOK_FLAGS);
     rb_remove_event_hook(as_hook(touch));
 }
@@ -397,8 +444,6 @@ void capture_open(stream *s, const ev_clock_def clocks[2])
 {
     s->clock_source = capture_main.clock_source;
     s->options = capture.options;
-    s->positions_counted = !frames_known.positions_ok;
-    s->by_entry = frames_known.frames_ok;
     s->last_ec = NULL;
     s->last_thread = 0;
     s->unreported = 0;

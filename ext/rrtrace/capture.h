@@ -42,8 +42,6 @@ typedef struct stream {
     const void *last_ec;    /* under the ring's lock: whose events the reader takes the next ones for; NULL: nobody's */
     uint32_t last_thread;   /* under the lock: the thread of the last SWITCH; 0 after it let the GVL go */
     capture_options options;
-    bool positions_counted; /* the VM's memory is not as we know it */
-    bool by_entry;          /* a Ruby method is known by its frame's method entry */
     uint64_t last_ticks;    /* under the lock: of the last event */
     uint64_t unreported;    /* under the lock: events dropped since the last DEFINE DROPPED */
     _Atomic uint32_t users; /* threads without the GVL that use the ring now */
@@ -103,7 +101,7 @@ void capture_start(stream *s, capture_options options, const ev_clock_def clocks
 void capture_open(stream *s, const ev_clock_def clocks[2]);
 void capture_add_hooks(stream *s); /* to the current Ractor; the thread hook to the process */
 
-/* GVL held, in the Ractor of s. Mode off, hooks removed (not in a child that did not add them: CRUBY-FACTS 16), users gone. */
+/* GVL held, in the Ractor of s. Mode off, hooks removed (the thread hook only by the process that added it), users gone. */
 void capture_stop(stream *s);
 void capture_drain_users(stream *s);
 
@@ -129,13 +127,15 @@ void capture_define_process(stream *s);
 /* An event of the running Ruby code (span or mark), with a SWITCH if needed. GVL held. */
 void capture_note(stream *s, ev_kind kind, uint32_t number, uint32_t place);
 
-/* The raw hooks, for ractors.c. */
+/* The raw hooks, for ractors.c. Two: CRuby takes no hook for its own events and a program's together. */
+#define CAPTURE_HOOKS 2
 typedef struct capture_hook {
     rb_event_hook_func_t function;
     rb_event_flag_t events;
 } capture_hook;
 #define CAPTURE_HOOK_FLAGS (RUBY_EVENT_HOOK_FLAG_SAFE | RUBY_EVENT_HOOK_FLAG_RAW_ARG)
-void capture_hooks(const stream *s, capture_hook hooks[2]); /* by its options */
+void capture_hooks(capture_hook hooks[CAPTURE_HOOKS]); /* by the options, and by what is known of the VM's memory */
+void capture_add_event_hooks(stream *s);               /* to the current Ractor */
 
 /* A stream as a hook's data argument: to the GC it looks like a Fixnum. */
 static inline VALUE capture_as_data(const stream *s) { return (VALUE)(uintptr_t)s | 1; }

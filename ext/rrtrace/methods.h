@@ -56,6 +56,11 @@ static inline methods_entry *methods_slot(methods_state *m, VALUE klass, ID id)
     return &m->cache[mixed >> (64 - METHODS_CACHE_BITS)];
 }
 
+static inline bool methods_is(const methods_entry *entry, VALUE klass, ID id, VALUE iseq, uint32_t kind)
+{
+    return __builtin_expect(entry->klass == klass && entry->id == id && entry->iseq == iseq && entry->kind == kind, 1);
+}
+
 void methods_prepare(void); /* once a process, GVL held: the T_DATA */
 void methods_reset(methods_state *m); /* numbers start anew: a new ring */
 
