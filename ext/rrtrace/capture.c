@@ -109,8 +109,8 @@ __attribute__((noinline)) static bool wake(stream *s)
 
 static uint32_t method_number(stream *s, rb_trace_arg_t *raw, VALUE klass, ID id, VALUE iseq, uint32_t kind)
 {
-    const methods_entry *entry = methods_slot(&s->methods, klass, id);
-    return methods_is(entry, klass, id, iseq, kind) ? entry->number : methods_find(s, raw, klass, id, iseq, kind);
+    uint32_t number = methods_cached(&s->methods, klass, id, iseq, kind);
+    return number ? number : methods_find(s, raw, klass, id, iseq, kind);
 }
 
 /* GVL: held. C_CALL with a GC still open: the VM lost its event flags in the middle of that GC (Ruby bug 19112). */
@@ -187,32 +187,27 @@ static inline __attribute__((always_inline)) bool push_straight(stream *s, const
     uint64_t ticks = clock_counter();
     uint32_t position = vm_position(arg->frame), number = 0;
     ev_kind kind = EV_RETURN;
-    const methods_entry *entry;
     switch (arg->event) {
     case RUBY_EVENT_CALL:
-        entry = methods_slot(&s->methods, vm_frame_entry(arg->frame), METHODS_BY_ADDRESS);
-        if (UNLIKELY(!methods_is(entry, vm_frame_entry(arg->frame), METHODS_BY_ADDRESS, arg->frame->iseq, EV_METHOD_RUBY)))
+        number = methods_cached(&s->methods, vm_frame_entry(arg->frame), METHODS_BY_ADDRESS, arg->frame->iseq, EV_METHOD_RUBY);
+        if (UNLIKELY(number == 0))
             return false;
         kind = EV_CALL;
-        number = entry->number;
         break;
     case RUBY_EVENT_C_CALL:
-        entry = methods_slot(&s->methods, arg->klass, arg->id);
-        if (UNLIKELY(!methods_is(entry, arg->klass, arg->id, 0, EV_METHOD_C)) ||
-            UNLIKELY(atomic_load_explicit(&capture.gc_open_in, memory_order_relaxed)))
+        number = methods_cached(&s->methods, arg->klass, arg->id, 0, EV_METHOD_C);
+        if (UNLIKELY(number == 0) || UNLIKELY(atomic_load_explicit(&capture.gc_open_in, memory_order_relaxed)))
             return false;
         kind = EV_CALL;
-        number = entry->number;
         position |= EV_POSITION_C;
         break;
     case RUBY_EVENT_C_RETURN:
-        position |= EV_POSITION_C;
         if (arg->data == Qnil) {
-            entry = methods_slot(&s->methods, arg->klass, arg->id);
-            if (UNLIKELY(!methods_is(entry, arg->klass, arg->id, 0, EV_METHOD_C)))
+            number = methods_cached(&s->methods, arg->klass, arg->id, 0, EV_METHOD_C);
+            if (UNLIKELY(number == 0))
                 return false;
-            number = entry->number;
         }
+        position |= EV_POSITION_C;
         break;
     case RUBY_EVENT_RETURN:
         break;

@@ -95,7 +95,8 @@ static stream *take(vm_ractor *ractor)
     stream *s = ractors_first();
     while (s && atomic_load_explicit(&s->ractor, memory_order_relaxed))
         s = s->next;
-    if (!s && (s = calloc(1, sizeof *s)) != NULL) {
+    if (!s && (s = aligned_alloc(_Alignof(stream), sizeof *s)) != NULL) {
+        memset(s, 0, sizeof *s);
         s->fd = -1;
         s->next = ractors_first();
         atomic_store_explicit(&all.first, s, memory_order_release); /* pairs with the acquire in ractors_first */
