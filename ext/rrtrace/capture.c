@@ -13,7 +13,7 @@
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
 
 capture_shared capture;
-stream capture_main = {.number = 1, .fd = -1};
+stream capture_main = {.number = 1, .socket = {.fd = -1}};
 
 static struct {
     bool prepared;
@@ -23,11 +23,11 @@ static struct {
     bool hooks_added;
 } once;
 
-static void push_plain(stream *s, ev_kind kind, uint32_t number)
+void capture_push(stream *s, ev_kind kind, uint32_t number, uint32_t position)
 {
     if (!capture_begin(s, 1))
         return;
-    ring_put(s->ring, 0, ev_make(kind, capture_ticks(s), number, 0));
+    ring_put(s->ring, 0, ev_make(kind, capture_ticks(s), number, position));
     writer_commit(s, 1);
 }
 
@@ -264,29 +264,16 @@ static void on_event_counted(VALUE data, const rb_trace_arg_t *traced)
     push(s, fiber, NULL, is_call ? EV_CALL : EV_RETURN, number, position, clock_ticks(s->clock_source));
 }
 
-/* Before a thread's event is written: its stream, when that is on. users keeps its ring mapped until leave. */
-static bool enter(stream *s)
-{
-    /* Both orders are sequential: either capture_drain_users sees this thread, or this thread sees the mode go off. */
-    atomic_fetch_add(&s->users, 1);
-    if (atomic_load(&s->mode) == CAPTURE_ON)
-        return true;
-    atomic_fetch_sub(&s->users, 1);
-    return false;
-}
-
-static void leave(stream *s) { atomic_fetch_sub(&s->users, 1); }
-
 /* Fibers of all Ractors may have died in a GC. */
 static void forget_contexts_of_others(const stream *s)
 {
-    for (stream *other = &capture_main; other; other = other == &capture_main ? ractors_first() : other->next) {
-        if (other == s || !enter(other))
+    for (stream *other = &capture_main; other; other = ractors_next(other)) {
+        if (other == s || !capture_enter(other))
             continue;
         ring_lock(other->ring);
         other->last_ec = NULL;
         ring_unlock(other->ring);
-        leave(other);
+        capture_leave(other);
     }
 }
 
@@ -294,21 +281,24 @@ static void forget_contexts_of_others(const stream *s)
 static void on_gc(VALUE data, const rb_trace_arg_t *traced)
 {
     stream *s = capture_of_data(data);
-    if (capture_mode_now(s) != CAPTURE_ON)
-        return;
+    bool is_on = capture_mode_now(s) == CAPTURE_ON;
     if (rb_tracearg_event_flag((rb_trace_arg_t *)(uintptr_t)traced) == RUBY_INTERNAL_EVENT_GC_ENTER) {
+        if (!is_on)
+            return;
         atomic_fetch_add_explicit(&capture.generation, 1, memory_order_relaxed);
         atomic_store_explicit(&capture.gc_open_in, s, memory_order_relaxed);
-        push_plain(s, EV_GC_ENTER, 0);
+        capture_push(s, EV_GC_ENTER, 0, 0);
         return;
     }
+    forget_contexts_of_others(s);
+    if (!is_on)
+        return;
     atomic_store_explicit(&capture.gc_open_in, NULL, memory_order_relaxed);
-    if (!capture_begin(s, 1))
+    if (!capture_begin(s, 1)) /* who drops an event forgets the context, too */
         return;
     ring_put(s->ring, 0, ev_make(EV_GC_EXIT, capture_ticks(s), 0, 0));
     s->last_ec = NULL; /* fibers may have died; their addresses may come back */
     writer_commit(s, 1);
-    forget_contexts_of_others(s);
 }
 
 static void write_thread_event(stream *s, ev_kind kind, VALUE thread)
@@ -334,7 +324,7 @@ static void on_thread(rb_event_flag_t event, const rb_internal_thread_event_data
     stream *s = event == RUBY_INTERNAL_THREAD_EVENT_RESUMED ? ractors_adopt(thread) : ractors_stream_of(thread);
     if (!s)
         return;
-    if (enter(s)) {
+    if (capture_enter(s)) {
         write_thread_event(s,
                            event == RUBY_INTERNAL_THREAD_EVENT_STARTED     ? EV_THREAD_STARTED
                            : event == RUBY_INTERNAL_THREAD_EVENT_READY     ? EV_THREAD_READY
@@ -342,7 +332,7 @@ static void on_thread(rb_event_flag_t event, const rb_internal_thread_event_data
                            : event == RUBY_INTERNAL_THREAD_EVENT_SUSPENDED ? EV_THREAD_SUSPENDED
                                                                            : EV_THREAD_EXITED,
                            thread);
-        leave(s);
+        capture_leave(s);
     }
     if (event == RUBY_INTERNAL_THREAD_EVENT_EXITED && s != &capture_main && thread == s->main_thread)
         join_end_ractor(s);
@@ -411,9 +401,9 @@ static void rearm(void *unused)
     stream *here = ractors_current(), *s = atomic_load(&capture.gc_open_in);
     if (!here || capture_mode_now(here) != CAPTURE_ON || !s || !atomic_compare_exchange_strong(&capture.gc_open_in, &s, NULL))
         return;
-    if (enter(s)) {
-        push_plain(s, EV_GC_EXIT, 0);
-        leave(s);
+    if (capture_enter(s)) {
+        capture_push(s, EV_GC_EXIT, 0, 0);
+        capture_leave(s);
     }
     capture_hook hooks[CAPTURE_HOOKS];
     capture_hooks(hooks);
@@ -491,7 +481,7 @@ void capture_stop(stream *s)
 void capture_forget_in_child(void)
 {
     atomic_store(&capture.gc_open_in, NULL);
-    for (stream *s = &capture_main; s; s = s == &capture_main ? ractors_first() : s->next) {
+    for (stream *s = &capture_main; s; s = ractors_next(s)) {
         atomic_store(&s->users, 0);
         s->ring = NULL; /* MADV_DONTFORK: it is not mapped here */
     }

@@ -35,6 +35,12 @@ typedef struct capture_options {
     bool c_calls, blocks;
 } capture_options;
 
+/* The program may close descriptors that are not its own, as daemons do, and reuse their numbers: the inode tells. */
+typedef struct join_socket {
+    int fd; /* -1: none */
+    ino_t inode;
+} join_socket;
+
 typedef struct stream {
     _Atomic uint32_t mode; /* capture_mode; stored by join.c, its watcher and the fork handler; loaded by every hook */
     uint32_t clock_source;
@@ -49,8 +55,7 @@ typedef struct stream {
     uint32_t number;        /* of the Ractor, as Ruby shows it; 1: the main one */
 
     /* join.c: the connection. */
-    int fd;         /* the session's socket; -1 */
-    ino_t fd_inode; /* the program may close descriptors that are not its own, and reuse their numbers */
+    join_socket socket; /* the session's */
     size_t ring_bytes;
     bool is_joined; /* under join.c's lock: a further Ractor's connection stands; who takes this away closes it */
 
@@ -105,12 +110,29 @@ void capture_add_hooks(stream *s); /* to the current Ractor; the thread hook to 
 void capture_stop(stream *s);
 void capture_drain_users(stream *s);
 
+/* Around what a thread without the GVL does with the stream's ring: false when the stream is off, else the ring stays mapped
+ * until capture_leave. */
+static inline bool capture_enter(stream *s)
+{
+    /* Both orders are sequential: either capture_drain_users sees this thread, or this thread sees the mode go off. */
+    atomic_fetch_add(&s->users, 1);
+    if (atomic_load(&s->mode) == CAPTURE_ON)
+        return true;
+    atomic_fetch_sub(&s->users, 1);
+    return false;
+}
+
+static inline void capture_leave(stream *s) { atomic_fetch_sub(&s->users, 1); }
+
 /* Child of a fork, async-signal-safe: forget what the parent's other threads held. */
 void capture_forget_in_child(void);
 
 /* Lock the ring with room for count slots, waiting or dropping when it is full. false: nothing is held, the event is
  * lost (counted) or the reader has gone. */
 bool capture_begin(stream *s, uint64_t count);
+
+/* One event as it is; see capture_begin for what may become of it. */
+void capture_push(stream *s, ev_kind kind, uint32_t number, uint32_t place);
 
 typedef struct capture_piece {
     const void *bytes;

@@ -235,11 +235,8 @@ void frames_verify(void)
 
 static void push_frame(stream *s, uint32_t number, uint32_t position)
 {
-    if (number == 0 || !capture_begin(s, 1))
-        return;
-    ring_put(s->ring, 0, ev_make(EV_FRAME, capture_ticks(s), number, position));
-    ring_publish(s->ring, 1);
-    ring_unlock(s->ring);
+    if (number != 0)
+        capture_push(s, EV_FRAME, number, position);
 }
 
 static void push_one(stream *s, const vm_arg *arg, const vm_frame *frame)

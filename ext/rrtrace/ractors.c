@@ -97,7 +97,7 @@ static stream *take(vm_ractor *ractor)
         s = s->next;
     if (!s && (s = aligned_alloc(_Alignof(stream), sizeof *s)) != NULL) {
         memset(s, 0, sizeof *s);
-        s->fd = -1;
+        s->socket.fd = -1;
         s->next = ractors_first();
         atomic_store_explicit(&all.first, s, memory_order_release); /* pairs with the acquire in ractors_first */
     }
