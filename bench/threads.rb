@@ -54,8 +54,6 @@ RUBY
 
 def name((kind, count)) = "#{count} #{kind}#{"s" if count > 1}"
 
-def rrtrace(*arguments) = [Lab::RUBY, File.join(Lab::ROOT, "exe/rrtrace"), *arguments]
-
 def cpu_ns(row, prefix = [])
   said = IO.popen([Lab::CLEAN, *prefix, Lab::RUBY, "-W0", "-e", PROGRAM, *[*row, CALLS, WRITES].map(&:to_s)], err: File::NULL, &:read)
   abort "the program with #{name(row)} failed" unless $?.success?
@@ -63,7 +61,7 @@ def cpu_ns(row, prefix = [])
 end
 
 def report(file)
-  JSON.parse(IO.popen([Lab::CLEAN, *rrtrace("report", file, "--format=json")], err: File::NULL, &:read))
+  JSON.parse(IO.popen([Lab::CLEAN, *Lab.rrtrace("report", file, "--format=json")], err: File::NULL, &:read))
 end
 
 # The events of a recording, which must be complete.
@@ -88,7 +86,7 @@ Dir.mktmpdir("rrtrace-bench") do |folder|
     warn "round #{round + 1} of #{rounds}"
     ROWS.rotate(round).each do |row|
       plain = cpu_ns(row)
-      traced = cpu_ns(row, rrtrace("--no-window", "-o", file, "--"))
+      traced = cpu_ns(row, Lab.rrtrace("--no-window", "-o", file, "--"))
       events[row] = checked_events(file, row)
       added[row] << (traced - plain).fdiv(events[row])
       slower[row] << traced.fdiv(plain)
