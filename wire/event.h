@@ -117,6 +117,8 @@ static inline uint32_t ev_define_number(ev_define what, uint32_t number)
 static inline ev_define ev_define_what(ev e) { return (ev_define)(e.number >> EV_DEFINE_NUMBER_BITS); }
 static inline uint32_t ev_define_of(ev e) { return e.number & EV_NUMBER_MAX; }
 static inline uint32_t ev_define_slots(uint32_t payload_bytes) { return (payload_bytes + 15u) / 16u; }
+/* Of an event with what belongs to it: how far on the next one is. */
+static inline uint32_t ev_slots(ev e) { return ev_kind_of(e) == EV_DEFINE ? 1 + ev_define_slots(e.place) : 1; }
 
 /* Method kinds, as users read them in reports. */
 enum { EV_METHOD_RUBY = 0, EV_METHOD_C = 1, EV_METHOD_BLOCK = 2 };

@@ -146,7 +146,7 @@ static int run_events(sim *s, uint32_t stream, const ev *events, uint32_t count)
     for (uint32_t i = 0; i < count;) {
         uint32_t begin = i;
         while (i < count && i - begin < BLOCK_SLOTS)
-            i += ev_kind_of(events[i]) == EV_DEFINE ? 1 + ev_define_slots(events[i].place) : 1;
+            i += ev_slots(events[i]);
         blocks[block_count++] = (sim_block){stream, i - begin, events + begin};
         if (block_count == BLOCKS_MAX || i >= count) {
             int error = sim_run(s, blocks, block_count);
@@ -304,7 +304,7 @@ static void count_events(playback *p, uint32_t place, const ev *events, uint32_t
         uint32_t begin = i, last = i, counted = 0;
         for (; i < count && counted < COUNTED_EVENTS; counted++) {
             last = i;
-            i += ev_kind_of(events[i]) == EV_DEFINE ? 1 + ev_define_slots(events[i].place) : 1;
+            i += ev_slots(events[i]);
         }
         activity_add(p->fine, place, sim_stream_time_ns(p->sim, stream, ev_ticks_of(events[begin])),
                      sim_stream_time_ns(p->sim, stream, ev_ticks_of(events[last])), counted);
