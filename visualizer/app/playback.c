@@ -6,6 +6,7 @@
 #include "base/workers.h"
 #include "history/outline.h"
 #include "record/overview.h"
+#include "record/resume.h"
 #include "record/tracks.h"
 #include "sim/sim.h"
 #include "sim/state.h"
@@ -158,31 +159,17 @@ static int run_events(sim *s, uint32_t stream, const ev *events, uint32_t count)
     return 0;
 }
 
-static uint32_t resume(playback *p, sim *s, uint32_t place, uint32_t chunk)
-{
-    const film_stream *st = &p->streams.items[place];
-    sim_state state = {0};
-    uint32_t number = SIM_STREAM_NONE;
-    if (record_read_state(p->desc.reader, chunk, &state) == 0) {
-        lock(p);
-        number = sim_stream_resume(s, place, st->clock_source, &state);
-        unlock(p);
-    }
-    sim_state_free(&state);
-    return number;
-}
-
 /* From the stream's last state to its end. */
 static int play_tail(playback *p, sim *s, uint32_t place)
 {
     const film_stream *st = &p->streams.items[place];
-    uint32_t from = st->last_state != NO_CHUNK ? st->last_state : st->first, number = SIM_STREAM_NONE, count;
+    uint32_t from = st->last_state != NO_CHUNK ? st->last_state : st->first, count;
     int error = 0;
     if (from == NO_CHUNK)
         return 0;
-    if (st->last_state != NO_CHUNK)
-        number = resume(p, s, place, from);
-    p->tail_begin_ns = number != SIM_STREAM_NONE ? record_chunk_at(p->desc.reader, from).begin_ns : 0;
+    uint32_t number = resume_stream(p->desc.reader, from, s, place, st->clock_source, lock_model, unlock_model, p);
+    bool is_late = st->last_state != NO_CHUNK && number != SIM_STREAM_NONE;
+    p->tail_begin_ns = is_late ? record_chunk_at(p->desc.reader, from).begin_ns : 0;
     if (number == SIM_STREAM_NONE)
         number = sim_stream_open(s, place, st->clock_source);
     if (number == SIM_STREAM_NONE)
