@@ -20,8 +20,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#define WIDTH_DEFAULT 1280u
-#define HEIGHT_DEFAULT 720u
 #define BACKGROUND_NICE 5 /* the program comes first */
 
 static volatile sig_atomic_t stops;
@@ -95,7 +93,8 @@ static void default_path(char *out, size_t bytes, pid_t pid)
 static int take_shot(session *s, const options *o, const char *path)
 {
     char error[256];
-    int result = shot_take(s, path, o->width, o->height, error, sizeof error);
+    uint32_t width = o->width ? o->width : OPTIONS_WIDTH_DEFAULT, height = o->height ? o->height : OPTIONS_HEIGHT_DEFAULT;
+    int result = shot_take(s, path, width, height, error, sizeof error);
     if (result)
         fprintf(stderr, "rrtrace: %s\n", error);
     else
@@ -187,19 +186,14 @@ static int begin(session *s, const options *o)
 #ifdef RRTRACE_WINDOW
 static int run_window(session *s, const options *o, window *w)
 {
-    bool validation = getenv("RRTRACE_VALIDATION") != NULL;
     if (begin(s, o) != 0) {
         window_close(w);
         return 1;
     }
-    if (!validation)
+    if (!getenv("RRTRACE_VALIDATION")) /* whose messages are to be seen */
         leave_terminal();
     session_answer_at_once(s);
-    int status = window_run(w, s) == 0 ? 0 : 1;
-    if (validation && window_validation_count(w) > 0) {
-        fprintf(stderr, "rrtrace: the validation layer had %u messages\n", window_validation_count(w));
-        status = 3;
-    }
+    int status = window_run(w, s);
     window_close(w);
     return status;
 }
@@ -211,8 +205,7 @@ static int run(session *s, options *o)
     if (!is_headless(o)) {
 #ifdef RRTRACE_WINDOW
         window *w;
-        bool is_size_free = o->width == WIDTH_DEFAULT && o->height == HEIGHT_DEFAULT;
-        window_desc desc = {o->width, o->height, is_size_free, o->close_on_exit, getenv("RRTRACE_VALIDATION") != NULL, &stops};
+        window_desc desc = {.width = o->width, .height = o->height, .close_on_exit = o->close_on_exit, .stops = &stops};
         if (window_open(&w, &desc, error, sizeof error) == 0)
             return run_window(s, o, w);
 #endif
@@ -276,8 +269,6 @@ int main(int argc, char **argv)
         fprintf(stderr, "rrtrace: %s\n", line);
         return 1;
     }
-    o.width = o.width ? o.width : WIDTH_DEFAULT;
-    o.height = o.height ? o.height : HEIGHT_DEFAULT;
     if (o.detach && detach() != 0) {
         fprintf(stderr, "rrtrace-visualizer: can't start in the background: %s\n", strerror(errno));
         return 1;
@@ -291,8 +282,7 @@ int main(int argc, char **argv)
     struct sigaction action = {.sa_handler = stop};
     sigaction(SIGTERM, &action, NULL);
     sigaction(SIGINT, &action, NULL);
-    /* llvmpipe starts a thread a core otherwise, and the program has only what we leave. */
-    setenv("LP_NUM_THREADS", sysconf(_SC_NPROCESSORS_ONLN) > 4 ? "2" : "1", 0);
+    command_leave_cores();
 
     session *s;
     session_desc desc = {

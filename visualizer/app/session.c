@@ -27,7 +27,6 @@ typedef struct session_stream {
     uint32_t sim; /* STREAM_UNKNOWN: memory was out */
     uint32_t pid;
     uint32_t process; /* id in the catalog */
-    bool is_open;
 } session_stream;
 
 /* Locks: model (catalog, history, open frames) and ends (what is below it). Never both at once. */
@@ -108,7 +107,7 @@ static void begin_stream(session *s, const block *b)
     session_unlock(s);
     session_stream *st = vec_push(&s->streams);
     if (st)
-        *st = (session_stream){STREAM_UNKNOWN, b->pid, process, true};
+        *st = (session_stream){STREAM_UNKNOWN, b->pid, process};
     if (st && process != CATALOG_NONE)
         st->sim = sim_stream_open(s->sim, process, b->clock_source);
     s->open_count++;
@@ -360,6 +359,22 @@ int session_start(session **out, const session_desc *desc)
     return error;
 }
 
+/* Without it, what memory lets go stays an outline; of a file, what is looked at shows when playback has come to it. */
+static void start_recall(session *s, size_t budget_bytes, uint32_t first_stream)
+{
+    recall_desc desc = {
+        .path = s->recording,
+        .budget_bytes = at_least(budget_bytes),
+        .first_stream = first_stream,
+        .catalog = s->catalog,
+        .lock = lock_model,
+        .unlock = unlock_model,
+        .context = s,
+    };
+    if (recall_new(&s->recall, &desc) != 0)
+        s->recall = NULL;
+}
+
 /* Of --memory: what an outline may take until the history has grown into its place. */
 #define OUTLINE_PART 8u
 
@@ -383,15 +398,8 @@ static int open_parts(session *s)
                                                .unlock = unlock_model,
                                                .context = s,
                                            });
-    if (!error && recall_new(&s->recall, &(recall_desc){
-                                 .path = s->recording,
-                                 .budget_bytes = at_least(recall_bytes),
-                                 .catalog = s->catalog,
-                                 .lock = lock_model,
-                                 .unlock = unlock_model,
-                                 .context = s,
-                             }) != 0)
-        s->recall = NULL; /* what is looked at shows when playback has come to it */
+    if (!error)
+        start_recall(s, recall_bytes, 0);
     return error;
 }
 
@@ -426,16 +434,8 @@ int session_begin(session *s)
     int error = history_new(&s->history, at_least(s->desc.memory_bytes - 2 * recall_bytes));
     if (error)
         return error;
-    if (s->writer && recall_new(&s->recall, &(recall_desc){
-                                    .path = s->recording,
-                                    .budget_bytes = at_least(recall_bytes),
-                                    .first_stream = record_writer_first_stream(s->writer),
-                                    .catalog = s->catalog,
-                                    .lock = lock_model,
-                                    .unlock = unlock_model,
-                                    .context = s,
-                                }) != 0)
-        s->recall = NULL; /* what memory lets go stays an outline */
+    if (s->writer)
+        start_recall(s, recall_bytes, record_writer_first_stream(s->writer));
     error = -pthread_create(&s->thread, NULL, simulation_main, s);
     s->has_thread = !error;
     return error;
