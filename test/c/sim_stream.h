@@ -92,7 +92,7 @@ static void stream_odd(event_vec *v, stream_fiber *f, uint64_t ticks, const stre
                           (uint32_t)test_random_below(seed, how->method_count + 1), position));
 }
 
-static void stream_make(event_vec *v, uint64_t *seed, const stream_how *how)
+__attribute__((unused)) static void stream_make(event_vec *v, uint64_t *seed, const stream_how *how)
 {
     uint32_t fiber_count = how->thread_count * how->fibers_per_thread, current = 0;
     stream_fiber *fibers = calloc(fiber_count, sizeof *fibers);

@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <time.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define BACKGROUND_NICE 5 /* the program comes first */
@@ -62,7 +62,22 @@ static void close_inherited(int keep_fd)
     close_range(keep_fd >= 3 ? (unsigned)keep_fd + 1 : 3, ~0u, 0);
 }
 
-/* With a window nothing more will be said: let go of the terminal or pipe that the program writes to. */
+/* Where a line about a recording can go while there is a window, or NULL. A terminal or a file may be kept; whoever reads a pipe
+ * waits until all have let go of it. */
+static FILE *keep_log(void)
+{
+    struct stat st;
+    bool is_kept = isatty(2) || (fstat(2, &st) == 0 && S_ISREG(st.st_mode));
+    int fd = is_kept ? fcntl(2, F_DUPFD_CLOEXEC, 3) : -1;
+    FILE *log = fd >= 0 ? fdopen(fd, "w") : NULL;
+    if (log)
+        setvbuf(log, NULL, _IOLBF, 0);
+    else if (fd >= 0)
+        close(fd);
+    return log;
+}
+
+/* With a window nothing else will be said: let go of the terminal or pipe that the program writes to. */
 static void leave_terminal(void)
 {
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -75,18 +90,11 @@ static void leave_terminal(void)
         return; /* nor does the folder that it was started in matter any more */
 }
 
-/* A recording needs a name even when nobody gave one: in the current folder, else the temporary one. */
+/* In the folder that it is started in. */
 static void default_path(char *out, size_t bytes, pid_t pid)
 {
-    char stamp[32], folder[PATH_MAX];
-    time_t now = time(NULL);
-    struct tm parts;
-    strftime(stamp, sizeof stamp, "%Y%m%d-%H%M%S", localtime_r(&now, &parts));
-    if (!getcwd(folder, sizeof folder) || access(folder, W_OK) != 0)
-        snprintf(folder, sizeof folder, "%s", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
-    snprintf(out, bytes, "%s/rrtrace-%s-%d.rrt", folder, stamp, (int)pid);
-    for (int again = 2; access(out, F_OK) == 0 && again < 1000; again++) /* a program may open several sessions a second */
-        snprintf(out, bytes, "%s/rrtrace-%s-%d-%d.rrt", folder, stamp, (int)pid, again);
+    char folder[PATH_MAX];
+    recording_name(out, bytes, getcwd(folder, sizeof folder), pid);
 }
 
 #ifdef RRTRACE_WINDOW
@@ -123,7 +131,6 @@ static void print_stats(const session_status *status)
 /* Whoever reads this may read the file: it is whole. 0, or 1 when it could not be written to its end. */
 static int tell_recording(const session_status *status)
 {
-    double mebibytes = (double)status->recorded_bytes / (1 << 20);
     if (status->stream_count == 0) {
         fprintf(stderr, "rrtrace: no Ruby program was traced: %s has nothing in it\n", status->recording);
         return 1;
@@ -132,8 +139,7 @@ static int tell_recording(const session_status *status)
         fprintf(stderr, "rrtrace: %s\n", status->problem);
     if (status->recording_failed)
         return 1;
-    fprintf(stderr, "rrtrace: written to %s (%.*f MiB); rrtrace report shows it\n", status->recording, mebibytes < 10 ? 2 : 0,
-            mebibytes);
+    recording_say_written(stderr, status->recording, status->recorded_bytes);
     return 0;
 }
 
@@ -186,14 +192,17 @@ static int begin(session *s, const options *o)
 #ifdef RRTRACE_WINDOW
 static int run_window(session *s, const options *o, window *w)
 {
+    FILE *log = stderr;
     if (begin(s, o) != 0) {
         window_close(w);
         return 1;
     }
-    if (!getenv("RRTRACE_VALIDATION")) /* whose messages are to be seen */
+    if (!getenv("RRTRACE_VALIDATION")) { /* whose messages are to be seen */
+        log = keep_log();
         leave_terminal();
+    }
     session_answer_at_once(s);
-    int status = window_run(w, s);
+    int status = window_run(w, s, log);
     window_close(w);
     return status;
 }
@@ -205,7 +214,7 @@ static int run(session *s, options *o)
     if (!is_headless(o)) {
 #ifdef RRTRACE_WINDOW
         window *w;
-        window_desc desc = {.width = o->width, .height = o->height, .close_on_exit = o->close_on_exit, .stops = &stops};
+        window_desc desc = {.width = o->width, .height = o->height, .close_on_exit = o->close_on_exit, .pid = o->watch_pid, .stops = &stops};
         if (window_open(&w, &desc, error, sizeof error) == 0)
             return run_window(s, o, w);
 #endif

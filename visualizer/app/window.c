@@ -29,6 +29,7 @@ struct window {
     gpu *gpu;
     view *view;
     bool quits, is_size_free;
+    FILE *log;
     window_asks asks;
     window_state state; /* as it was found */
     bool needs_frame; /* input or the window system asks for one now */
@@ -247,6 +248,7 @@ static int draw_frame(window *w, session *s, const session_status *status, bool 
     w->counter_last = SDL_GetPerformanceCounter();
     count_frame(w, elapsed_s);
     bool ended = has_ended(status);
+    const char *slash = status->recording ? strrchr(status->recording, '/') : NULL;
     view_status shown = {
         .events_per_s = status->events_per_s,
         .frames_per_s = w->frames_per_s,
@@ -260,6 +262,8 @@ static int draw_frame(window *w, session *s, const session_status *status, bool 
         .memory_budget = status->history.budget_bytes,
         .device = gpu_device_name(w->gpu),
         .note = status->problem ? status->problem : view_font_problem(w->view),
+        .recording = !status->is_recording ? NULL : slash ? slash + 1 : status->recording,
+        .recorded_bytes = status->recorded_bytes,
         .ended = ended,
         .is_file = status->file != NULL,
         .read_share = status->read_share,
@@ -286,7 +290,7 @@ static int draw_frame(window *w, session *s, const session_status *status, bool 
     view_build(w->view, &model, &shown, width_px ? width_px : 1, height_px ? height_px : 1, elapsed_s, &frame);
     double cpu_ms = (double)(clock_ns(CLOCK_THREAD_CPUTIME_ID) - build_ns) * 1e-6;
     session_unlock(s);
-    if (window_ask(&w->asks, w->gpu, w->view))
+    if (window_ask(&w->asks, s, status, w->gpu, w->view) || window_ask_news(s, w->log, w->view))
         w->needs_frame = true;
     uint64_t begin_ns, end_ns;
     view_range(w->view, &begin_ns, &end_ns);
@@ -352,9 +356,10 @@ static int exit_code(const window *w, int result)
     return messages > 0 ? 3 : result < 0 ? 1 : 0;
 }
 
-int window_run(window *w, session *s)
+int window_run(window *w, session *s, FILE *log)
 {
     int result = 0;
+    w->log = log;
     uint64_t last_events = UINT64_MAX;
     while (!w->quits && !*w->desc.stops && !view_wants_quit(w->view)) {
         session_status status = session_status_of(s);
@@ -376,6 +381,8 @@ int window_run(window *w, session *s)
         bool has_drawn = result == GPU_DRAWN;
         wait_for_frame(w, begun, !has_drawn && interval_ms < FRAME_MS_BEHIND ? FRAME_MS_BEHIND : interval_ms);
     }
+    session_record_no_more(s, true);
+    window_ask_news(s, log, NULL);
     return exit_code(w, result);
 }
 
@@ -406,7 +413,7 @@ int window_open(window **out, const window_desc *desc, char *error, size_t error
     if (!w)
         return -ENOMEM;
     w->desc = *desc;
-    window_asks_init(&w->asks);
+    window_asks_init(&w->asks, desc->pid);
     w->is_size_free = desc->width == 0;
     w->state = (window_state){OPTIONS_WIDTH_DEFAULT, OPTIONS_HEIGHT_DEFAULT, VIEW_CAMERA_SCENE};
     if (w->is_size_free)

@@ -104,7 +104,7 @@ static int show(record_reader *reader, const char *path, const settings *s)
         session_stop(film);
         return command_complain(COMMAND_FAILED, "view: no window: %s; rrtrace shot draws a picture of it, rrtrace report tables", error);
     }
-    code = window_run(w, film);
+    code = window_run(w, film, stderr);
     window_close(w);
     session_stop(film);
     return code;
