@@ -264,8 +264,21 @@ static void take_spans(void *context, uint32_t track, const sim_span *spans, siz
     uint32_t id;
     if (!tracks_of(&p->tracks, track, &id))
         atomic_store_explicit(&p->error, -ENOMEM, memory_order_relaxed);
-    if (id != SIM_TRACK_NONE)
-        history_append(p->desc.history, id, spans, count); /* what does not fit is counted there */
+    if (id == SIM_TRACK_NONE)
+        return;
+    history_append(p->desc.history, id, spans, count); /* what does not fit is counted there */
+    if (p->desc.figures)
+        figures_take(p->desc.figures, id, spans, count);
+}
+
+/* Lock held. Both catalogs number their processes alike, but not their threads. */
+static void take_note(void *context, const sim_note *note)
+{
+    playback *p = context;
+    sim_note of_session = *note;
+    if (note->thread < catalog_thread_count(p->catalog))
+        of_session.thread = catalog_find_thread(p->desc.catalog, note->process, catalog_thread_at(p->catalog, note->thread)->number);
+    notes_take(p->desc.notes, &of_session);
 }
 
 static int begin_replay(playback *p)
@@ -277,8 +290,9 @@ static int begin_replay(playback *p)
     }
     if (!error) {
         tracks_init(&p->tracks, p->catalog, p->desc.catalog, NULL, NULL, NULL); /* the scan holds the lock when it gives spans */
-        error = sim_new(&p->sim, &(sim_desc){.workers = p->workers, .catalog = p->catalog, .sink = take_spans, .lock = lock_model,
-                                             .unlock = unlock_model, .context = p});
+        error = sim_new(&p->sim, &(sim_desc){.workers = p->workers, .catalog = p->catalog, .sink = take_spans,
+                                             .note = p->desc.notes ? take_note : NULL, .lock = lock_model, .unlock = unlock_model,
+                                             .context = p});
     }
     return error;
 }
@@ -298,6 +312,20 @@ static void count_events(playback *p, uint32_t place, const ev *events, uint32_t
     }
 }
 
+static int end_stream(playback *p, uint32_t place)
+{
+    uint32_t number = p->streams.items[place].sim;
+    if (number == SIM_STREAM_NONE)
+        return 0;
+    p->streams.items[place].sim = SIM_STREAM_NONE;
+    if (p->desc.notes) {
+        lock(p);
+        notes_end_process(p->desc.notes, place, sim_stream_now_ns(p->sim, number));
+        unlock(p);
+    }
+    return sim_stream_close(p->sim, number);
+}
+
 static int replay_chunk(playback *p, uint32_t i)
 {
     record_chunk c = record_chunk_at(p->desc.reader, i);
@@ -305,11 +333,8 @@ static int replay_chunk(playback *p, uint32_t i)
     if (place == MAP_NONE || (c.kind != RECORD_EVENTS && c.kind != RECORD_STREAM_ENDS))
         return 0;
     film_stream *st = &p->streams.items[place];
-    if (c.kind == RECORD_STREAM_ENDS) {
-        uint32_t number = st->sim;
-        st->sim = SIM_STREAM_NONE;
-        return number != SIM_STREAM_NONE ? sim_stream_close(p->sim, number) : 0;
-    }
+    if (c.kind == RECORD_STREAM_ENDS)
+        return end_stream(p, place);
     if (st->sim == SIM_STREAM_NONE && (st->sim = sim_stream_open(p->sim, place, st->clock_source)) == SIM_STREAM_NONE)
         return -ENOMEM;
     int error = read_chunk(p, i, &count);
@@ -336,8 +361,7 @@ static int replay(playback *p)
         atomic_store_explicit(&p->chunks_done, i, memory_order_relaxed);
     }
     for (uint32_t i = 0; i < p->streams.count && !error && !must_stop(p); i++)
-        if (p->streams.items[i].sim != SIM_STREAM_NONE)
-            error = sim_stream_close(p->sim, p->streams.items[i].sim);
+        error = end_stream(p, i);
     return error;
 }
 

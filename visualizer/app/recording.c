@@ -57,9 +57,10 @@ void recording_name(char *out, size_t bytes, const char *folder, pid_t pid)
     strftime(stamp, sizeof stamp, "%Y%m%d-%H%M%S", localtime_r(&now, &parts));
     if (!folder || access(folder, W_OK) != 0)
         folder = getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp";
-    snprintf(out, bytes, "%s/rrtrace-%s-%d.rrt", folder, stamp, (int)pid);
+    const char *slash = *folder && folder[strlen(folder) - 1] == '/' ? "" : "/";
+    snprintf(out, bytes, "%s%srrtrace-%s-%d.rrt", folder, slash, stamp, (int)pid);
     for (int again = 2; access(out, F_OK) == 0 && again < NAMES_TRIED; again++) /* there may be several a second */
-        snprintf(out, bytes, "%s/rrtrace-%s-%d-%d.rrt", folder, stamp, (int)pid, again);
+        snprintf(out, bytes, "%s%srrtrace-%s-%d-%d.rrt", folder, slash, stamp, (int)pid, again);
 }
 
 void recording_say_written(FILE *out, const char *path, uint64_t bytes)

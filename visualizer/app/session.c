@@ -36,7 +36,7 @@ struct session {
     catalog *catalog;
     history *history;
     activity *activity;    /* NULL: memory is out */
-    figures *figures; /* NULL: not counted */
+    figures *figures;      /* NULL: not counted */
     notes *notes;
     sim *sim;
     recall *recall;        /* NULL: not recorded */
@@ -355,6 +355,10 @@ static int open_parts(session *s)
     if (!error)
         error = activity_new(&s->activity);
     if (!error)
+        error = notes_new(&s->notes);
+    if (!error)
+        error = figures_new(&s->figures, s->catalog);
+    if (!error)
         error = history_new(&s->history, at_least(s->desc.memory_bytes - 2 * recall_bytes - outline_bytes));
     if (!error)
         error = playback_new(&s->playback, &(playback_desc){
@@ -362,6 +366,8 @@ static int open_parts(session *s)
                                                .catalog = s->catalog,
                                                .history = s->history,
                                                .activity = s->activity,
+                                               .figures = s->figures,
+                                               .notes = s->notes,
                                                .worker_count = worker_count(),
                                                .outline_bytes_max = outline_bytes,
                                                .lock = lock_model,

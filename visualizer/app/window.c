@@ -284,6 +284,8 @@ static int draw_frame(window *w, session *s, const session_status *status, bool 
         .activity = m.activity,
         .figures = m.figures,
         .notes = m.notes,
+        .is_file = status->file != NULL,
+        .read_share = status->read_share,
         .now_ns = ended ? m.last_event_ns : now_ns,
     };
     uint64_t build_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
