@@ -139,7 +139,7 @@ static int tell_recording(const session_status *status)
         fprintf(stderr, "rrtrace: %s\n", status->problem);
     if (status->recording_failed)
         return 1;
-    recording_say_written(stderr, status->recording, status->recorded_bytes);
+    recording_say_written(stderr, status->recording, status->recorded_bytes, status->writer_waits);
     return 0;
 }
 

@@ -8,6 +8,7 @@
 #include "wire/clock.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -63,10 +64,13 @@ void recording_name(char *out, size_t bytes, const char *folder, pid_t pid)
         snprintf(out, bytes, "%s%srrtrace-%s-%d-%d.rrt", folder, slash, stamp, (int)pid, again);
 }
 
-void recording_say_written(FILE *out, const char *path, uint64_t bytes)
+void recording_say_written(FILE *out, const char *path, uint64_t bytes, uint64_t waits)
 {
     double mebibytes = (double)bytes / (1 << 20);
-    fprintf(out, "rrtrace: written to %s (%.*f MiB); rrtrace report shows it\n", path, mebibytes < 10 ? 2 : 0, mebibytes);
+    char waited[96] = "";
+    if (waits > 0)
+        snprintf(waited, sizeof waited, "the program waited %" PRIu64 " times for room in its buffer (--buffer); ", waits);
+    fprintf(out, "rrtrace: written to %s (%.*f MiB); %srrtrace report shows it\n", path, mebibytes < 10 ? 2 : 0, mebibytes, waited);
 }
 
 int recording_new(recording **out, const recording_desc *desc)

@@ -62,8 +62,8 @@ typedef struct recording_news {
  * temporary one. No file of that name is there yet. out[bytes]. */
 void recording_name(char *out, size_t bytes, const char *folder, pid_t pid);
 
-/* The line that says where it lies. */
-void recording_say_written(FILE *out, const char *path, uint64_t bytes);
+/* The line that says where it lies. waits: how often programs have waited for room in their buffers meanwhile. */
+void recording_say_written(FILE *out, const char *path, uint64_t bytes, uint64_t waits);
 
 int recording_new(recording **out, const recording_desc *desc); /* 0 or -ENOMEM */
 void recording_delete(recording *r);                            /* NULL is fine; ends nothing */
