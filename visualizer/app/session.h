@@ -7,6 +7,7 @@
  *          A session that is read from a recording has no intake: playback.h fills the model instead.
  * Use:     session_start; session_record, if it is to be recorded; session_begin; session_lock, read session_model,
  *          session_unlock; session_wait; session_stop.
+ *          Meanwhile session_record_from_here, session_record_no_more; session_take_news.
  *          Of a recording: session_open; session_lock …; session_stop.
  * Memory:  owns intake, block pool, simulation, catalog, history and the recording.
  * Threads: session_start to session_begin, session_wait and session_stop on one thread; the others as said.
