@@ -101,6 +101,7 @@ typedef enum ev_define {
     EV_DEFINE_STRING,     /* the bytes, of spans and marks */
     EV_DEFINE_CLOCK,      /* ev_clock_def: one calibration */
     EV_DEFINE_DROPPED,    /* ev_dropped_def: events lost since the last one, --on-full=drop only */
+    EV_DEFINE_WAITED,     /* ev_waited_def: the ring was full so often since the last one; the visualizer puts it in */
 } ev_define;
 
 #define EV_DEFINE_NUMBER_BITS 28
@@ -117,6 +118,8 @@ static inline uint32_t ev_define_number(ev_define what, uint32_t number)
 static inline ev_define ev_define_what(ev e) { return (ev_define)(e.number >> EV_DEFINE_NUMBER_BITS); }
 static inline uint32_t ev_define_of(ev e) { return e.number & EV_NUMBER_MAX; }
 static inline uint32_t ev_define_slots(uint32_t payload_bytes) { return (payload_bytes + 15u) / 16u; }
+/* Of an event with what belongs to it: how far on the next one is. */
+static inline uint32_t ev_slots(ev e) { return ev_kind_of(e) == EV_DEFINE ? 1 + ev_define_slots(e.place) : 1; }
 
 /* Method kinds, as users read them in reports. */
 enum { EV_METHOD_RUBY = 0, EV_METHOD_C = 1, EV_METHOD_BLOCK = 2 };
@@ -163,8 +166,13 @@ typedef struct ev_dropped_def {
     uint64_t count;
 } ev_dropped_def;
 
+typedef struct ev_waited_def {
+    uint64_t count; /* times that a writer waited for room */
+} ev_waited_def;
+
 _Static_assert(sizeof(ev_method_def) == 16 && sizeof(ev_thread_def) == 16 && sizeof(ev_fiber_def) == 8, "fixed layout");
-_Static_assert(sizeof(ev_process_def) == 32 && sizeof(ev_clock_def) == 32 && sizeof(ev_dropped_def) == 8, "fixed layout");
+_Static_assert(sizeof(ev_process_def) == 32 && sizeof(ev_clock_def) == 32 && sizeof(ev_dropped_def) == 8 &&
+                   sizeof(ev_waited_def) == 8, "fixed layout");
 _Static_assert(sizeof(ev_method_def) + EV_NAME_BYTES_MAX + EV_PATH_BYTES_MAX <= EV_DEFINE_BYTES_MAX, "a method fits");
 
 #endif

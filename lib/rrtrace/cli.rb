@@ -126,6 +126,7 @@ module Rrtrace
         RRTRACE_SHOT, RRTRACE_WINDOW=0, …; RRTRACE=1 traces a program that loads the
         gem, without this command. --no-window, and any session without a display,
         records: rrtrace-YYYYMMDD-HHMMSS-PID.rrt, unless -o names another file.
+        In the window, R begins such a recording or ends the one that goes on.
       TEXT
     end
 

@@ -91,6 +91,55 @@ static size_t same_history(const session_model *m, const recorded *r)
     return compared;
 }
 
+/* Each method's sums, over the whole file. Returns how many calls they are of. */
+static uint64_t same_figures(const session_model *m, const recorded *r)
+{
+    uint64_t calls = 0;
+    for (uint32_t p = 0; p < catalog_process_count(r->catalog); p++)
+        for (uint32_t i = 0; i < figures_limit(r->figures, p) || i < figures_limit(m->figures, p); i++) {
+            figures_method now = figures_of(m->figures, p, i), then = figures_of(r->figures, p, i);
+            CHECK(memcmp(&now, &then, sizeof now) == 0);
+            calls += now.calls;
+        }
+    return calls;
+}
+
+/* What threads have marked, in the order of each process; threads by their numbers. */
+static size_t same_notes(const session_model *m, const recorded *r)
+{
+    size_t count[4], seen = 0;
+    const notes_mark *marks[] = {notes_marks(m->notes, &count[0]), notes_marks(r->notes, &count[1])};
+    const notes_span *spans[] = {notes_spans(m->notes, &count[2]), notes_spans(r->notes, &count[3])};
+    CHECK_EQ(count[0], count[1]);
+    CHECK_EQ(count[2], count[3]);
+    for (uint32_t p = 0; p < catalog_process_count(r->catalog); p++) {
+        for (size_t a = 0, b = 0; a < count[0] && b < count[0]; a++, b++, seen++) {
+            while (a < count[0] && marks[0][a].process != p)
+                a++;
+            while (b < count[0] && marks[1][b].process != p)
+                b++;
+            if (a == count[0] || b == count[0])
+                break;
+            CHECK(marks[0][a].at_ns == marks[1][b].at_ns && marks[0][a].string == marks[1][b].string);
+            bool is_known = marks[1][b].thread != SIM_TRACK_NONE;
+            CHECK_EQ(marks[0][a].thread != SIM_TRACK_NONE, is_known);
+            if (is_known)
+                CHECK_EQ(catalog_thread_at(m->catalog, marks[0][a].thread)->number, catalog_thread_at(r->catalog, marks[1][b].thread)->number);
+        }
+        for (size_t a = 0, b = 0; a < count[2] && b < count[2]; a++, b++, seen++) {
+            while (a < count[2] && spans[0][a].process != p)
+                a++;
+            while (b < count[2] && spans[1][b].process != p)
+                b++;
+            if (a == count[2] || b == count[2])
+                break;
+            CHECK(spans[0][a].begin_ns == spans[1][b].begin_ns && spans[0][a].end_ns == spans[1][b].end_ns && spans[0][a].id == spans[1][b].id);
+        }
+    }
+    CHECK_EQ(seen, count[0] + count[2]);
+    return seen;
+}
+
 TEST(a_file_is_read_into_just_what_was_recorded_while_somebody_looks)
 {
     uint64_t seed = test_seed(1);
@@ -111,6 +160,8 @@ TEST(a_file_is_read_into_just_what_was_recorded_while_somebody_looks)
         CHECK_EQ(m.last_event_ns, r.end_ns);
         same_threads(m.catalog, r.catalog);
         CHECK(same_history(&m, &r) > 10000);
+        CHECK(same_figures(&m, &r) > 10000);
+        CHECK(same_notes(&m, &r) > 10);
         session_unlock(s);
         session_stop(s);
         recorded_free(&r);

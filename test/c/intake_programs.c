@@ -271,3 +271,37 @@ TEST(a_write_index_that_lies_ends_in_order)
     CHECK_EQ(b->kind, BLOCK_STREAM_ENDS);
     close_site(&s);
 }
+
+TEST(how_often_a_program_has_waited_is_in_its_stream_before_the_end)
+{
+    site s;
+    open_site(&s, 0);
+    ring *r;
+    int fd = program_join(s.path, &r, RING_SLOTS_MIN);
+    ev call = ev_make(EV_CALL, 77, 1, 0);
+    program_push(r, &call, 1);
+    atomic_store(&r->waits, 5);
+    close(fd);
+    uint64_t waited = 0;
+    uint32_t counted = 0;
+    for (bool has_ended = false; !has_ended;) {
+        block *b = next_block(&s);
+        has_ended = b->kind == BLOCK_STREAM_ENDS;
+        for (uint32_t i = 0; b->kind == BLOCK_EVENTS_KIND && i < b->event_count; i += ev_slots(b->events[i])) {
+            ev e = b->events[i];
+            ev_waited_def def;
+            CHECK_EQ(ev_ticks_of(e), 77);
+            if (ev_kind_of(e) != EV_DEFINE || ev_define_what(e) != EV_DEFINE_WAITED)
+                continue;
+            CHECK_EQ(e.place, sizeof def);
+            memcpy(&def, &b->events[i + 1], sizeof def);
+            waited += def.count;
+            counted++;
+        }
+        block_pool_give(s.pool, b);
+    }
+    CHECK_EQ(waited, 5);
+    CHECK_EQ(counted, 1);
+    wait_until_over(&s);
+    close_site(&s);
+}

@@ -96,6 +96,55 @@ TEST(an_overview_never_hides_that_time_was_busy)
     temp_remove();
 }
 
+static uint32_t five_is_one(void *context, uint32_t stream)
+{
+    (void)context;
+    return stream == 5 ? 1 : stream == 6 ? 2 : CATALOG_NONE;
+}
+
+TEST(an_overview_of_a_recording_that_began_late_has_nothing_of_before_and_all_of_after)
+{
+    uint64_t seed = test_seed(2), random = seed * 99 + 5;
+    recorded s;
+    columns_bytes bytes = {0};
+    outline *o;
+    history *outlined;
+    size_t seen = 0;
+    recorded_make(&s, temp_file("late.rrt"), &random, 0);
+    uint64_t half_ns = s.begin_ns + (s.end_ns - s.begin_ns) / 2;
+    const uint32_t streams[RECORDED_STREAMS] = {OVERVIEW_NOT_THERE, 5, 6};
+    overview_desc desc = {.streams = streams, .from_ns = half_ns, .begin_ns = half_ns, .end_ns = s.end_ns, .node_limit = 20000};
+    CHECK_EQ(overview_build_of(s.catalog, s.history, s.sim, &desc, &bytes), 0);
+    CHECK_EQ(outline_new(&o), 0);
+    CHECK_EQ(history_new(&outlined, HISTORY_BUDGET_MIN), 0);
+    CHECK_EQ(overview_read(bytes.items, bytes.count, s.catalog, five_is_one, NULL, (size_t)64 << 20, o), 0);
+    history_set_outline(outlined, o);
+    for (uint32_t id = 0; id < catalog_fiber_count(s.catalog); id++) {
+        const catalog_fiber *f = catalog_fiber_at(s.catalog, id);
+        bool is_there = catalog_thread_at(s.catalog, f->thread)->process != 0;
+        for (uint32_t depth = 0; depth < history_rows(s.history, f->track); depth++) {
+            size_t spans = history_query(s.history, f->track, depth, half_ns, UINT64_MAX, 1, fine, NODES), at = 0;
+            size_t nodes = history_query(outlined, f->track, depth, 0, UINT64_MAX, 1, coarse, NODES);
+            CHECK_EQ(nodes > 0, is_there && spans > 0);
+            for (size_t i = 0; i < nodes; i++)
+                CHECK(coarse[i].begin_ns >= half_ns);
+            for (size_t i = 0; i < spans && is_there; i++) {
+                while (at < nodes && coarse[at].end_ns < fine[i].end_ns)
+                    at++;
+                CHECK(at < nodes && (coarse[at].begin_ns <= fine[i].begin_ns || coarse[at].begin_ns == half_ns));
+            }
+            seen += nodes;
+        }
+    }
+    CHECK(seen > 100);
+    history_set_outline(outlined, NULL);
+    history_delete(outlined);
+    outline_delete(o);
+    vec_free(&bytes);
+    recorded_free(&s);
+    temp_remove();
+}
+
 TEST(an_outline_takes_the_place_of_what_a_history_has_not_come_to)
 {
     uint64_t seed = test_seed(4), random = seed * 99 + 5;

@@ -79,7 +79,7 @@ static void leave_out_clocks(event_vec *v, size_t from)
     size_t to = from;
     for (size_t i = from, end; i < v->count; i = end) {
         ev e = v->items[i];
-        end = i + 1 + (ev_kind_of(e) == EV_DEFINE ? ev_define_slots(e.place) : 0);
+        end = i + ev_slots(e);
         if (ev_kind_of(e) == EV_DEFINE && ev_define_what(e) == EV_DEFINE_CLOCK)
             continue;
         memmove(v->items + to, v->items + i, (end - i) * sizeof(ev));

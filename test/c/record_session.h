@@ -4,7 +4,9 @@
 
 #include "record_stream.h"
 
+#include "history/figures.h"
 #include "history/history.h"
+#include "history/notes.h"
 #include "record/overview.h"
 #include "sim/sim.h"
 
@@ -16,6 +18,8 @@ enum { RECORDED_STREAMS = 3 };
 typedef struct recorded {
     catalog *catalog;
     history *history;
+    figures *figures;
+    notes *notes;
     sim *sim;
     uint64_t begin_ns, end_ns;
     pthread_mutex_t model;
@@ -29,7 +33,10 @@ static void recorded_append(void *context, uint32_t track, const sim_span *spans
         s->end_ns = spans[i].end_ns > s->end_ns ? spans[i].end_ns : s->end_ns;
     }
     CHECK_EQ(history_append(s->history, track, spans, count), 0);
+    figures_take(s->figures, track, spans, count);
 }
+
+static void recorded_note(void *context, const sim_note *note) { notes_take(((recorded *)context)->notes, note); }
 
 __attribute__((unused)) static void recorded_lock(void *context) { pthread_mutex_lock(&((recorded *)context)->model); }
 __attribute__((unused)) static void recorded_unlock(void *context) { pthread_mutex_unlock(&((recorded *)context)->model); }
@@ -41,7 +48,9 @@ __attribute__((unused)) static void recorded_make(recorded *s, const char *path,
     pthread_mutex_init(&s->model, NULL);
     CHECK_EQ(catalog_new(&s->catalog), 0);
     CHECK_EQ(history_new(&s->history, (size_t)512 << 20), 0);
-    CHECK_EQ(sim_new(&s->sim, &(sim_desc){.catalog = s->catalog, .sink = recorded_append, .context = s}), 0);
+    CHECK_EQ(figures_new(&s->figures, s->catalog), 0);
+    CHECK_EQ(notes_new(&s->notes), 0);
+    CHECK_EQ(sim_new(&s->sim, &(sim_desc){.catalog = s->catalog, .sink = recorded_append, .note = recorded_note, .context = s}), 0);
     record_writer *w = open_writer(path);
     event_vec events[RECORDED_STREAMS] = {0};
     uint32_t numbers[RECORDED_STREAMS];
@@ -49,6 +58,7 @@ __attribute__((unused)) static void recorded_make(recorded *s, const char *path,
     for (uint32_t i = 0; i < RECORDED_STREAMS; i++) {
         stream_how how = random_how(random, 20000 + (uint32_t)test_random_below(random, 400000));
         how.oddity_per_mille = 0; /* times that run backwards have no stretch that they lie in */
+        how.note_per_mille = 3;
         stream_make(&events[i], random, &how);
         numbers[i] = sim_stream_open(s->sim, catalog_process_add(s->catalog, i, 1), 1);
         CHECK_EQ(record_writer_stream_begins(w, i, i, 1, 1), 0);
@@ -67,6 +77,7 @@ __attribute__((unused)) static void recorded_make(recorded *s, const char *path,
         }
         at[i] = end;
         if (end == events[i].count) {
+            notes_end_process(s->notes, i, sim_stream_now_ns(s->sim, numbers[i]));
             CHECK_EQ(sim_stream_close(s->sim, numbers[i]), 0);
             CHECK_EQ(record_writer_stream_ends(w, i, NULL), 0);
             left--;
@@ -87,6 +98,8 @@ __attribute__((unused)) static void recorded_make(recorded *s, const char *path,
 __attribute__((unused)) static void recorded_free(recorded *s)
 {
     sim_delete(s->sim);
+    figures_delete(s->figures);
+    notes_delete(s->notes);
     history_delete(s->history);
     catalog_delete(s->catalog);
     pthread_mutex_destroy(&s->model);

@@ -36,7 +36,7 @@ __attribute__((unused)) static size_t block_end(const event_vec *v, size_t first
 {
     size_t i = first;
     while (i < v->count && i - first < block_size)
-        i += ev_kind_of(v->items[i]) == EV_DEFINE ? 1 + ev_define_slots(v->items[i].place) : 1;
+        i += ev_slots(v->items[i]);
     return i;
 }
 

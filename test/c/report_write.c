@@ -64,7 +64,7 @@ static void check_written(writer *write, const report_layout *how, const char *w
 TEST(the_json_is_as_it_is_documented)
 {
     check_written(report_write_json, &(report_layout){0},
-        "{\"format\":1,\"duration_ns\":100,\"events\":23,\"dropped\":0,\n"
+        "{\"format\":1,\"duration_ns\":100,\"events\":23,\"dropped\":0,\"waited\":0,\n"
         "\"processes\":[\n"
         " {\"pid\":41,\"ppid\":1,\"command\":\"ruby \\\"a\\\" b\",\"threads\":[\n"
         "  {\"number\":1,\"name\":\"\",\"ractor\":1,\"running_ns\":65,\"waiting_gvl_ns\":0,\"blocked_ns\":35,\"calls\":2,\"max_depth\":3},\n"

@@ -14,7 +14,7 @@ typedef VEC(ev) event_vec;
 typedef struct stream_how {
     uint32_t event_count, thread_count, fibers_per_thread, method_count, depth_max;
     uint32_t oddity_per_mille; /* events that CRuby should not send here: any kind, any position, time running back */
-    uint32_t switch_per_mille, gc_per_mille, thread_per_mille, unwind_per_mille, define_per_mille;
+    uint32_t switch_per_mille, gc_per_mille, thread_per_mille, unwind_per_mille, define_per_mille, note_per_mille;
 } stream_how;
 
 typedef struct stream_fiber {
@@ -92,7 +92,7 @@ static void stream_odd(event_vec *v, stream_fiber *f, uint64_t ticks, const stre
                           (uint32_t)test_random_below(seed, how->method_count + 1), position));
 }
 
-static void stream_make(event_vec *v, uint64_t *seed, const stream_how *how)
+__attribute__((unused)) static void stream_make(event_vec *v, uint64_t *seed, const stream_how *how)
 {
     uint32_t fiber_count = how->thread_count * how->fibers_per_thread, current = 0;
     stream_fiber *fibers = calloc(fiber_count, sizeof *fibers);
@@ -137,6 +137,11 @@ static void stream_make(event_vec *v, uint64_t *seed, const stream_how *how)
                 stream_add_clock(v, ticks, ticks * 3 + test_random_below(seed, 100));
             else
                 stream_add_name(v, ticks, 1 + (uint32_t)test_random_below(seed, how->method_count), seed);
+        } else if (r < (limit += how->note_per_mille)) {
+            static const ev_kind kinds[] = {EV_MARK, EV_SPAN_BEGIN, EV_SPAN_END};
+            ev_kind kind = kinds[test_random_below(seed, 3)];
+            uint32_t id = kind == EV_MARK ? 0 : 1 + (uint32_t)test_random_below(seed, 4);
+            stream_add(v, ev_make(kind, ticks, 1 + (uint32_t)test_random_below(seed, 9), id));
         } else if (r < (limit += how->oddity_per_mille)) {
             stream_odd(v, f, ticks, how, seed);
         } else if (f->depth > 0 && (f->depth >= how->depth_max || test_random_below(seed, 2))) {

@@ -99,7 +99,7 @@ static void compare_events(uint64_t seed, event_vec events)
     for (size_t i = 0; i < events.count;) { /* in pieces, never within a DEFINE */
         size_t end = i, size = 1 + test_random_below(&state, 700);
         while (end < events.count && end - i < size)
-            end += ev_kind_of(events.items[end]) == EV_DEFINE ? 1 + ev_define_slots(events.items[end].place) : 1;
+            end += ev_slots(events.items[end]);
         CHECK_EQ(walk_run(w, 0, events.items + i, end - i), 0);
         i = end;
     }

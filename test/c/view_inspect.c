@@ -7,6 +7,8 @@
 #include "view/inspect.h"
 #include "view/palette.h"
 
+#include <math.h>
+
 enum { WIDTH = 1280, HEIGHT = 720 };
 
 /* A view's parts, laid open. */
@@ -455,6 +457,51 @@ TEST(letters_in_the_search_line_move_nothing_and_enter_goes_to_the_next_match)
     hand_key(&h, VIEW_KEY_ESC, 0);
     CHECK_STR(hand_copied(&h), "");
     hand_delete(&h);
+}
+
+TEST(r_asks_for_a_recording_and_its_sign_is_drawn_but_not_into_the_search_line)
+{
+    hand h;
+    view_request r;
+    hand_new(&h);
+    hand_type(&h, "r");
+    CHECK(view_take_request(h.view, &r));
+    CHECK_EQ(r.ask, VIEW_ASK_RECORD); /* of nothing that need be selected */
+    CHECK(!view_take_request(h.view, &r));
+    size_t quads = h.frame.quad_count;
+    h.status.recording = "rrtrace-20260131-142233-4711.rrt";
+    h.status.recorded_bytes = 4711;
+    hand_build(&h);
+    CHECK(h.frame.quad_count > quads + 40);
+    h.status.recording = NULL;
+    hand_type(&h, "/r");
+    CHECK(!view_take_request(h.view, &r));
+    hand_delete(&h);
+}
+
+TEST(a_recordings_calls_a_second_are_those_of_its_length)
+{
+    session s;
+    stage st;
+    details d = {.method = FOCUS_NOTHING};
+    figures *f;
+    make_small(&s);
+    stage_new(&st, &s);
+    CHECK_EQ(figures_new(&f, st.model.catalog), 0);
+    sim_span calls[2] = {{.begin_ns = 10, .end_ns = 20, .value = a}, {.begin_ns = 30, .end_ns = 50, .value = a}};
+    figures_take(f, catalog_fiber_at(st.model.catalog, 0)->track, calls, 2);
+    st.model.figures = f;
+    st.model.is_file = true;
+    st.model.read_share = 1;
+    double seconds = (double)(st.model.now_ns - st.in.begin_ns) * 1e-9;
+    details_update(&d, (focus_method){0, a}, &st.scene, &st.in, 1);
+    CHECK_EQ(d.all.calls, 2);
+    CHECK(fabs(d.calls_per_s - 2 / seconds) < 1e-9);
+    st.model.read_share = 0.5; /* what has been read is of half of the time */
+    details_update(&d, (focus_method){0, a}, &st.scene, &st.in, 1);
+    CHECK(fabs(d.calls_per_s - 4 / seconds) < 1e-9);
+    figures_delete(f);
+    stage_delete(&st);
 }
 
 TEST(f_frames_the_selected_call_and_again_fits_all)

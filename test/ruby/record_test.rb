@@ -33,6 +33,22 @@ class RecordTest < Minitest::Test
     assert_equal 0, report.fetch("dropped")
   end
 
+  # A buffer of a few thousand events is full again and again, and nothing of that may go unsaid.
+  def test_how_often_the_program_has_waited_is_said_at_the_end_and_in_the_report
+    path = temp_path("slow.rrt")
+    ran = run_rrtrace("--no-window", "--buffer", "128K", "-o", path, write("app.rb", "def work = nil\n1_000_000.times { work }"))
+    said = ran.err[/; the program waited (\d+) times for room in its buffer \(--buffer\); rrtrace report shows it/, 1].to_i
+    assert_operator said, :>, 0, ran.err
+    report = report(path)
+    assert_equal said, report.fetch("waited")
+    assert_equal 1_000_000, calls(report, "Object#work")
+    assert_match(/; waited .* times for the recorder/, run_rrtrace("report", path).out)
+    ran = run_rrtrace("--no-window", "-o", path, write("quick.rb", "1.to_s"))
+    refute_match(/waited/, ran.err)
+    assert_equal 0, report(path).fetch("waited")
+    refute_match(/waited/, run_rrtrace("report", path).out)
+  end
+
   def test_without_a_display_a_session_is_recorded
     ran = run_rrtrace(write("app.rb", "def work = 1\nwork"))
     assert_equal 0, ran.code

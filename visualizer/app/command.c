@@ -31,6 +31,8 @@ int command_complain(int code, const char *format, ...)
     return code;
 }
 
+void command_leave_cores(void) { setenv("LP_NUM_THREADS", sysconf(_SC_NPROCESSORS_ONLN) > 4 ? "2" : "1", 0); }
+
 /* ---- words that were nearly right -------------------------------------------------------------------------------- */
 
 #define WORD_MAX 32

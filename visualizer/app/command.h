@@ -34,6 +34,9 @@ const char *command_nearest(const char *word, const char *const *words);
 struct option;
 int command_bad_option(const char *command, char **argv, const struct option *options, int refused);
 
+/* For pictures beside something that needs the cores: llvmpipe takes a thread a core otherwise. Before any thread is started. */
+void command_leave_cores(void);
+
 /* A time as people write it: 1.5, 1.5s, 200ms, 30us, 2min. False: it is none. */
 bool command_time(const char *text, uint64_t *ns);
 

@@ -17,11 +17,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <time.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-#define WIDTH_DEFAULT 1280u
-#define HEIGHT_DEFAULT 720u
 #define BACKGROUND_NICE 5 /* the program comes first */
 
 static volatile sig_atomic_t stops;
@@ -64,7 +62,22 @@ static void close_inherited(int keep_fd)
     close_range(keep_fd >= 3 ? (unsigned)keep_fd + 1 : 3, ~0u, 0);
 }
 
-/* With a window nothing more will be said: let go of the terminal or pipe that the program writes to. */
+/* Where a line about a recording can go while there is a window, or NULL. A terminal or a file may be kept; whoever reads a pipe
+ * waits until all have let go of it. */
+static FILE *keep_log(void)
+{
+    struct stat st;
+    bool is_kept = isatty(2) || (fstat(2, &st) == 0 && S_ISREG(st.st_mode));
+    int fd = is_kept ? fcntl(2, F_DUPFD_CLOEXEC, 3) : -1;
+    FILE *log = fd >= 0 ? fdopen(fd, "w") : NULL;
+    if (log)
+        setvbuf(log, NULL, _IOLBF, 0);
+    else if (fd >= 0)
+        close(fd);
+    return log;
+}
+
+/* With a window nothing else will be said: let go of the terminal or pipe that the program writes to. */
 static void leave_terminal(void)
 {
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -77,25 +90,19 @@ static void leave_terminal(void)
         return; /* nor does the folder that it was started in matter any more */
 }
 
-/* A recording needs a name even when nobody gave one: in the current folder, else the temporary one. */
+/* In the folder that it is started in. */
 static void default_path(char *out, size_t bytes, pid_t pid)
 {
-    char stamp[32], folder[PATH_MAX];
-    time_t now = time(NULL);
-    struct tm parts;
-    strftime(stamp, sizeof stamp, "%Y%m%d-%H%M%S", localtime_r(&now, &parts));
-    if (!getcwd(folder, sizeof folder) || access(folder, W_OK) != 0)
-        snprintf(folder, sizeof folder, "%s", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
-    snprintf(out, bytes, "%s/rrtrace-%s-%d.rrt", folder, stamp, (int)pid);
-    for (int again = 2; access(out, F_OK) == 0 && again < 1000; again++) /* a program may open several sessions a second */
-        snprintf(out, bytes, "%s/rrtrace-%s-%d-%d.rrt", folder, stamp, (int)pid, again);
+    char folder[PATH_MAX];
+    recording_name(out, bytes, getcwd(folder, sizeof folder), pid);
 }
 
 #ifdef RRTRACE_WINDOW
 static int take_shot(session *s, const options *o, const char *path)
 {
     char error[256];
-    int result = shot_take(s, path, o->width, o->height, error, sizeof error);
+    uint32_t width = o->width ? o->width : OPTIONS_WIDTH_DEFAULT, height = o->height ? o->height : OPTIONS_HEIGHT_DEFAULT;
+    int result = shot_take(s, path, width, height, error, sizeof error);
     if (result)
         fprintf(stderr, "rrtrace: %s\n", error);
     else
@@ -124,7 +131,6 @@ static void print_stats(const session_status *status)
 /* Whoever reads this may read the file: it is whole. 0, or 1 when it could not be written to its end. */
 static int tell_recording(const session_status *status)
 {
-    double mebibytes = (double)status->recorded_bytes / (1 << 20);
     if (status->stream_count == 0) {
         fprintf(stderr, "rrtrace: no Ruby program was traced: %s has nothing in it\n", status->recording);
         return 1;
@@ -133,8 +139,7 @@ static int tell_recording(const session_status *status)
         fprintf(stderr, "rrtrace: %s\n", status->problem);
     if (status->recording_failed)
         return 1;
-    fprintf(stderr, "rrtrace: written to %s (%.*f MiB); rrtrace report shows it\n", status->recording, mebibytes < 10 ? 2 : 0,
-            mebibytes);
+    recording_say_written(stderr, status->recording, status->recorded_bytes, status->writer_waits);
     return 0;
 }
 
@@ -187,19 +192,17 @@ static int begin(session *s, const options *o)
 #ifdef RRTRACE_WINDOW
 static int run_window(session *s, const options *o, window *w)
 {
-    bool validation = getenv("RRTRACE_VALIDATION") != NULL;
+    FILE *log = stderr;
     if (begin(s, o) != 0) {
         window_close(w);
         return 1;
     }
-    if (!validation)
+    if (!getenv("RRTRACE_VALIDATION")) { /* whose messages are to be seen */
+        log = keep_log();
         leave_terminal();
-    session_answer_at_once(s);
-    int status = window_run(w, s) == 0 ? 0 : 1;
-    if (validation && window_validation_count(w) > 0) {
-        fprintf(stderr, "rrtrace: the validation layer had %u messages\n", window_validation_count(w));
-        status = 3;
     }
+    session_answer_at_once(s);
+    int status = window_run(w, s, log);
     window_close(w);
     return status;
 }
@@ -211,8 +214,7 @@ static int run(session *s, options *o)
     if (!is_headless(o)) {
 #ifdef RRTRACE_WINDOW
         window *w;
-        bool is_size_free = o->width == WIDTH_DEFAULT && o->height == HEIGHT_DEFAULT;
-        window_desc desc = {o->width, o->height, is_size_free, o->close_on_exit, getenv("RRTRACE_VALIDATION") != NULL, &stops};
+        window_desc desc = {.width = o->width, .height = o->height, .close_on_exit = o->close_on_exit, .pid = o->watch_pid, .stops = &stops};
         if (window_open(&w, &desc, error, sizeof error) == 0)
             return run_window(s, o, w);
 #endif
@@ -276,8 +278,6 @@ int main(int argc, char **argv)
         fprintf(stderr, "rrtrace: %s\n", line);
         return 1;
     }
-    o.width = o.width ? o.width : WIDTH_DEFAULT;
-    o.height = o.height ? o.height : HEIGHT_DEFAULT;
     if (o.detach && detach() != 0) {
         fprintf(stderr, "rrtrace-visualizer: can't start in the background: %s\n", strerror(errno));
         return 1;
@@ -291,8 +291,7 @@ int main(int argc, char **argv)
     struct sigaction action = {.sa_handler = stop};
     sigaction(SIGTERM, &action, NULL);
     sigaction(SIGINT, &action, NULL);
-    /* llvmpipe starts a thread a core otherwise, and the program has only what we leave. */
-    setenv("LP_NUM_THREADS", sysconf(_SC_NPROCESSORS_ONLN) > 4 ? "2" : "1", 0);
+    command_leave_cores();
 
     session *s;
     session_desc desc = {

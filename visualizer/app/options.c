@@ -34,10 +34,12 @@ static bool number(const char *text, long long low, long long high, long long *o
     return errno == 0 && end != text && *end == '\0' && *out >= low && *out <= high;
 }
 
-static bool size_of(const char *text, uint32_t *width, uint32_t *height)
+static bool is_side(uint32_t pixels) { return pixels >= 16 && pixels <= 16384; }
+
+bool options_size(const char *text, uint32_t *width, uint32_t *height)
 {
     char extra;
-    return sscanf(text, "%ux%u%c", width, height, &extra) == 2 && *width >= 16 && *width <= 16384 && *height >= 16 && *height <= 16384;
+    return sscanf(text, "%ux%u%c", width, height, &extra) == 2 && is_side(*width) && is_side(*height);
 }
 
 static bool take(options *o, int option, const char *value)
@@ -54,7 +56,7 @@ static bool take(options *o, int option, const char *value)
     case SHOT: o->shot_path = value; break;
     case CLOSE_ON_EXIT: o->close_on_exit = true; break;
     case MEMORY: ok = number(value, 1 << 20, INT64_MAX / 2, &n); o->memory_bytes = (size_t)n; break;
-    case WINDOW_SIZE: ok = size_of(value, &o->width, &o->height); break;
+    case WINDOW_SIZE: ok = options_size(value, &o->width, &o->height); break;
     case APPEND: o->goes_on = true; break;
     case STATS: o->stats = true; break;
     case 'v': o->version = true; break;

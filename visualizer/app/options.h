@@ -1,5 +1,5 @@
 /* app/options.h - the command line of rrtrace-visualizer, which the extension and the rrtrace command write.
- * For:     main.c.
+ * For:     main.c; and what the commands that read a recording have in common with it (command.h).
  * Use:     options_parse; the zero value of every field is its default.
  * Memory:  strings are borrowed from argv.
  */
@@ -22,12 +22,17 @@ typedef struct options {
     const char *shot_path; /* write a picture there when the program ends */
     bool close_on_exit;    /* close the window when the program ends */
     size_t memory_bytes;   /* 0: OPTIONS_MEMORY_DEFAULT */
-    uint32_t width, height; /* of the window or picture; 0: default */
+    uint32_t width, height; /* of the window or picture; 0: OPTIONS_WIDTH_DEFAULT, OPTIONS_HEIGHT_DEFAULT */
     bool stats;             /* without a window: say at the end what came in */
     bool version, help;
 } options;
 
 #define OPTIONS_MEMORY_DEFAULT ((size_t)1 << 30)
+#define OPTIONS_WIDTH_DEFAULT 1280u
+#define OPTIONS_HEIGHT_DEFAULT 720u
+
+/* "1280x720", 16 to 16384 each; false: it is no such size. */
+bool options_size(const char *text, uint32_t *width, uint32_t *height);
 
 /* 0, or 2 when something is wrong, told in one line on stderr. */
 int options_parse(options *o, int argc, char **argv);

@@ -6,6 +6,7 @@
 #include "base/workers.h"
 #include "history/outline.h"
 #include "record/overview.h"
+#include "record/resume.h"
 #include "record/tracks.h"
 #include "sim/sim.h"
 #include "sim/state.h"
@@ -146,7 +147,7 @@ static int run_events(sim *s, uint32_t stream, const ev *events, uint32_t count)
     for (uint32_t i = 0; i < count;) {
         uint32_t begin = i;
         while (i < count && i - begin < BLOCK_SLOTS)
-            i += ev_kind_of(events[i]) == EV_DEFINE ? 1 + ev_define_slots(events[i].place) : 1;
+            i += ev_slots(events[i]);
         blocks[block_count++] = (sim_block){stream, i - begin, events + begin};
         if (block_count == BLOCKS_MAX || i >= count) {
             int error = sim_run(s, blocks, block_count);
@@ -158,31 +159,17 @@ static int run_events(sim *s, uint32_t stream, const ev *events, uint32_t count)
     return 0;
 }
 
-static uint32_t resume(playback *p, sim *s, uint32_t place, uint32_t chunk)
-{
-    const film_stream *st = &p->streams.items[place];
-    sim_state state = {0};
-    uint32_t number = SIM_STREAM_NONE;
-    if (record_read_state(p->desc.reader, chunk, &state) == 0) {
-        lock(p);
-        number = sim_stream_resume(s, place, st->clock_source, &state);
-        unlock(p);
-    }
-    sim_state_free(&state);
-    return number;
-}
-
 /* From the stream's last state to its end. */
 static int play_tail(playback *p, sim *s, uint32_t place)
 {
     const film_stream *st = &p->streams.items[place];
-    uint32_t from = st->last_state != NO_CHUNK ? st->last_state : st->first, number = SIM_STREAM_NONE, count;
+    uint32_t from = st->last_state != NO_CHUNK ? st->last_state : st->first, count;
     int error = 0;
     if (from == NO_CHUNK)
         return 0;
-    if (st->last_state != NO_CHUNK)
-        number = resume(p, s, place, from);
-    p->tail_begin_ns = number != SIM_STREAM_NONE ? record_chunk_at(p->desc.reader, from).begin_ns : 0;
+    uint32_t number = resume_stream(p->desc.reader, from, s, place, st->clock_source, lock_model, unlock_model, p);
+    bool is_late = st->last_state != NO_CHUNK && number != SIM_STREAM_NONE;
+    p->tail_begin_ns = is_late ? record_chunk_at(p->desc.reader, from).begin_ns : 0;
     if (number == SIM_STREAM_NONE)
         number = sim_stream_open(s, place, st->clock_source);
     if (number == SIM_STREAM_NONE)
@@ -277,8 +264,21 @@ static void take_spans(void *context, uint32_t track, const sim_span *spans, siz
     uint32_t id;
     if (!tracks_of(&p->tracks, track, &id))
         atomic_store_explicit(&p->error, -ENOMEM, memory_order_relaxed);
-    if (id != SIM_TRACK_NONE)
-        history_append(p->desc.history, id, spans, count); /* what does not fit is counted there */
+    if (id == SIM_TRACK_NONE)
+        return;
+    history_append(p->desc.history, id, spans, count); /* what does not fit is counted there */
+    if (p->desc.figures)
+        figures_take(p->desc.figures, id, spans, count);
+}
+
+/* Lock held. Both catalogs number their processes alike, but not their threads. */
+static void take_note(void *context, const sim_note *note)
+{
+    playback *p = context;
+    sim_note of_session = *note;
+    if (note->thread < catalog_thread_count(p->catalog))
+        of_session.thread = catalog_find_thread(p->desc.catalog, note->process, catalog_thread_at(p->catalog, note->thread)->number);
+    notes_take(p->desc.notes, &of_session);
 }
 
 static int begin_replay(playback *p)
@@ -290,8 +290,9 @@ static int begin_replay(playback *p)
     }
     if (!error) {
         tracks_init(&p->tracks, p->catalog, p->desc.catalog, NULL, NULL, NULL); /* the scan holds the lock when it gives spans */
-        error = sim_new(&p->sim, &(sim_desc){.workers = p->workers, .catalog = p->catalog, .sink = take_spans, .lock = lock_model,
-                                             .unlock = unlock_model, .context = p});
+        error = sim_new(&p->sim, &(sim_desc){.workers = p->workers, .catalog = p->catalog, .sink = take_spans,
+                                             .note = p->desc.notes ? take_note : NULL, .lock = lock_model, .unlock = unlock_model,
+                                             .context = p});
     }
     return error;
 }
@@ -304,11 +305,25 @@ static void count_events(playback *p, uint32_t place, const ev *events, uint32_t
         uint32_t begin = i, last = i, counted = 0;
         for (; i < count && counted < COUNTED_EVENTS; counted++) {
             last = i;
-            i += ev_kind_of(events[i]) == EV_DEFINE ? 1 + ev_define_slots(events[i].place) : 1;
+            i += ev_slots(events[i]);
         }
         activity_add(p->fine, place, sim_stream_time_ns(p->sim, stream, ev_ticks_of(events[begin])),
                      sim_stream_time_ns(p->sim, stream, ev_ticks_of(events[last])), counted);
     }
+}
+
+static int end_stream(playback *p, uint32_t place)
+{
+    uint32_t number = p->streams.items[place].sim;
+    if (number == SIM_STREAM_NONE)
+        return 0;
+    p->streams.items[place].sim = SIM_STREAM_NONE;
+    if (p->desc.notes) {
+        lock(p);
+        notes_end_process(p->desc.notes, place, sim_stream_now_ns(p->sim, number));
+        unlock(p);
+    }
+    return sim_stream_close(p->sim, number);
 }
 
 static int replay_chunk(playback *p, uint32_t i)
@@ -318,11 +333,8 @@ static int replay_chunk(playback *p, uint32_t i)
     if (place == MAP_NONE || (c.kind != RECORD_EVENTS && c.kind != RECORD_STREAM_ENDS))
         return 0;
     film_stream *st = &p->streams.items[place];
-    if (c.kind == RECORD_STREAM_ENDS) {
-        uint32_t number = st->sim;
-        st->sim = SIM_STREAM_NONE;
-        return number != SIM_STREAM_NONE ? sim_stream_close(p->sim, number) : 0;
-    }
+    if (c.kind == RECORD_STREAM_ENDS)
+        return end_stream(p, place);
     if (st->sim == SIM_STREAM_NONE && (st->sim = sim_stream_open(p->sim, place, st->clock_source)) == SIM_STREAM_NONE)
         return -ENOMEM;
     int error = read_chunk(p, i, &count);
@@ -349,8 +361,7 @@ static int replay(playback *p)
         atomic_store_explicit(&p->chunks_done, i, memory_order_relaxed);
     }
     for (uint32_t i = 0; i < p->streams.count && !error && !must_stop(p); i++)
-        if (p->streams.items[i].sim != SIM_STREAM_NONE)
-            error = sim_stream_close(p->sim, p->streams.items[i].sim);
+        error = end_stream(p, i);
     return error;
 }
 

@@ -7,7 +7,8 @@
  *            then          the recorder's overview of all rows, as an outline (history/outline.h); a recording without one, as
  *                          a killed recorder leaves it, has the calls that were open at its end
  *            by and by     all of it from the begin, through the parallel scan into the history, which takes the outline's
- *                          place row by row; recall.h meanwhile brings what is looked at
+ *                          place row by row, into the methods' figures and into the program's own marks; recall.h meanwhile
+ *                          brings what is looked at
  * Use:     playback_new with the lock free; playback_go_on when there is a first picture; playback_status_of; playback_delete
  *          before what it was given goes.
  * Memory:  a chunk's events, stacks, a catalog's copy of the replay's names, the outline (outline_bytes_max).
@@ -19,7 +20,9 @@
 #define RRTRACE_APP_PLAYBACK_H
 
 #include "history/activity.h"
+#include "history/figures.h"
 #include "history/history.h"
+#include "history/notes.h"
 #include "record/reader.h"
 #include "sim/catalog.h"
 
@@ -33,7 +36,9 @@ typedef struct playback_desc { /* all borrowed until playback_delete */
     record_reader *reader;
     catalog *catalog;  /* empty; its process ids are the streams' places in the file */
     history *history;  /* empty */
-    activity *activity;/* empty, or NULL */
+    activity *activity;/* empty, or NULL, as the next two */
+    figures *figures;
+    notes *notes;
     unsigned worker_count;
     size_t outline_bytes_max;
     void (*lock)(void *context); /* the model lock */

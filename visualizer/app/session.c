@@ -5,9 +5,7 @@
 #include "base/vec.h"
 #include "base/workers.h"
 #include "intake/intake.h"
-#include "record/overview.h"
 #include "record/recall.h"
-#include "record/writer.h"
 #include "wire/clock.h"
 
 #include <errno.h>
@@ -27,7 +25,6 @@ typedef struct session_stream {
     uint32_t sim; /* STREAM_UNKNOWN: memory was out */
     uint32_t pid;
     uint32_t process; /* id in the catalog */
-    bool is_open;
 } session_stream;
 
 /* Locks: model (catalog, history, open frames) and ends (what is below it). Never both at once. */
@@ -39,7 +36,7 @@ struct session {
     catalog *catalog;
     history *history;
     activity *activity;    /* NULL: memory is out */
-    figures *figures; /* NULL: not counted */
+    figures *figures;      /* NULL: not counted */
     notes *notes;
     sim *sim;
     recall *recall;        /* NULL: not recorded */
@@ -48,8 +45,9 @@ struct session {
     record_reader *reader; /* NULL: programs are shown; else a file is, and there is no intake and no pool */
     playback *playback;
     char file_problem[RECORD_PROBLEM_BYTES];
-    record_writer *writer; /* NULL: not recorded; set before the thread starts */
-    const char *recording;
+    recording *recording;  /* NULL: a file is shown */
+    const char *path;      /* of the file that is shown, or recorded from the start; NULL: none is */
+    uint64_t recall_end_ns; /* under the model lock: what recall reads ends there */
     pthread_t thread;
     bool has_thread;
     pthread_mutex_t model;
@@ -108,43 +106,17 @@ static void begin_stream(session *s, const block *b)
     session_unlock(s);
     session_stream *st = vec_push(&s->streams);
     if (st)
-        *st = (session_stream){STREAM_UNKNOWN, b->pid, process, true};
+        *st = (session_stream){STREAM_UNKNOWN, b->pid, process};
     if (st && process != CATALOG_NONE)
         st->sim = sim_stream_open(s->sim, process, b->clock_source);
     s->open_count++;
-    if (s->writer)
-        record_writer_stream_begins(s->writer, b->stream, b->pid, b->clock_source, clock_ns(CLOCK_MONOTONIC));
-}
-
-/* Nobody else changes the model while this thread is here (session_stop: there is no other), so that reading it needs no lock. */
-static void save_overview(session *s)
-{
-    uint32_t node_limit = overview_node_limit(record_writer_stats_of(s->writer).event_count);
-    uint64_t begin_ns = UINT64_MAX;
-    columns_bytes bytes = {0};
-    for (uint32_t i = 0; i < catalog_process_count(s->catalog); i++)
-        begin_ns = catalog_process_at(s->catalog, i)->begin_ns < begin_ns ? catalog_process_at(s->catalog, i)->begin_ns : begin_ns;
-    if (node_limit == 0 || begin_ns >= s->last_event_ns)
-        return;
-    if (overview_build(s->catalog, s->history, s->sim, record_writer_first_stream(s->writer), begin_ns, s->last_event_ns, node_limit, &bytes) == 0)
-        record_writer_overview(s->writer, bytes.items, bytes.count, begin_ns, s->last_event_ns);
-    vec_free(&bytes);
-}
-
-/* Whoever waits for the end of its stream may read the file then. */
-static void save_end(session *s, const block *b)
-{
-    record_writer_stream_ends(s->writer, b->stream, b->problem);
-    if (s->open_count > 0)
-        return;
-    record_writer_flush(s->writer);
-    save_overview(s);
-    record_writer_settle(s->writer);
+    recording_stream_begins(s->recording, b->stream, st ? st->sim : SIM_STREAM_NONE, process, b->pid, b->clock_source);
 }
 
 static void end_stream(session *s, const block *b)
 {
     session_stream *st = b->stream < s->streams.count ? &s->streams.items[b->stream] : NULL;
+    recording_events(s->recording, b->stream, NULL, 0);
     if (st && st->sim != STREAM_UNKNOWN) {
         sim_stream_close(s->sim, st->sim);
         session_lock(s);
@@ -152,8 +124,7 @@ static void end_stream(session *s, const block *b)
         session_unlock(s);
     }
     s->open_count--;
-    if (s->writer)
-        save_end(s, b);
+    recording_stream_ends(s->recording, b->stream, b->problem, s->open_count == 0);
     bool at_once = atomic_load_explicit(&s->answers_at_once, memory_order_relaxed);
     if (!b->said_bye || at_once) /* who did not say goodbye hears nothing, but its socket is let go */
         intake_done(s->intake, b->stream);
@@ -208,38 +179,20 @@ static void simulate(session *s, const sim_block *blocks, size_t count)
     session_unlock(s);
 }
 
-/* After sim_run of just these events: where a stream stands now is where a reader can start. */
-static void save_states(session *s, const block *const *blocks, size_t count)
-{
-    sim_state state = {0};
-    for (size_t i = 0; i < count; i++) {
-        uint32_t stream = blocks[i]->stream;
-        if (!record_writer_wants_state(s->writer, stream))
-            continue;
-        session_lock(s);
-        int error = sim_stream_state(s->sim, s->streams.items[stream].sim, &state);
-        session_unlock(s);
-        if (!error) /* without it the file only has one place fewer to start from */
-            record_writer_state(s->writer, stream, &state);
-    }
-    sim_state_free(&state);
-}
-
 static void run_blocks(session *s, const block *const *blocks, size_t count)
 {
-    sim_block run[BLOCKS_A_RUN];
+    sim_block run[BLOCKS_A_RUN] = {0};
     if (count == 0)
         return;
     for (size_t i = 0; i < count; i++) {
         const block *b = blocks[i];
         run[i] = (sim_block){s->streams.items[b->stream].sim, b->event_count, b->events};
-        if (s->writer)
-            record_writer_events(s->writer, b->stream, b->events, b->event_count);
+        recording_events(s->recording, b->stream, b->events, b->event_count);
     }
     if (!s->error)
         simulate(s, run, count);
-    if (s->writer && !s->error)
-        save_states(s, blocks, count);
+    for (size_t i = 0; i < count && !s->error; i++)
+        recording_state(s->recording, blocks[i]->stream);
 }
 
 static void process_blocks(session *s, block **blocks, size_t count)
@@ -263,6 +216,17 @@ static void process_blocks(session *s, block **blocks, size_t count)
     run_blocks(s, run, run_count);
 }
 
+/* What comes after its end can't be read back from a file. */
+static void serve_recording(session *s)
+{
+    if (!recording_serve(s->recording))
+        return;
+    session_lock(s);
+    if (s->recall_end_ns == UINT64_MAX)
+        s->recall_end_ns = s->last_event_ns;
+    session_unlock(s);
+}
+
 static void *simulation_main(void *argument)
 {
     session *s = argument;
@@ -273,6 +237,7 @@ static void *simulation_main(void *argument)
         for (size_t i = 0; i < count; i++)
             events += blocks[i]->event_count;
         atomic_store_explicit(&s->working, events, memory_order_relaxed);
+        serve_recording(s);
         process_blocks(s, blocks, count);
         atomic_store_explicit(&s->working, 0, memory_order_relaxed);
         for (size_t i = 0; i < count; i++)
@@ -320,6 +285,9 @@ static int start_parts(session *s)
     };
     if (!error)
         error = sim_new(&s->sim, &sim_settings);
+    recording_desc recording_settings = {.catalog = s->catalog, .sim = s->sim, .lock = lock_model, .unlock = unlock_model, .context = s};
+    if (!error)
+        error = recording_new(&s->recording, &recording_settings);
     intake_desc intake_settings = {
         .pool = s->pool,
         .listen_fd = s->desc.listen_fd,
@@ -336,6 +304,7 @@ static session *session_new(void)
     session *s = mem_zalloc(1, sizeof *s);
     if (!s)
         return NULL;
+    s->recall_end_ns = UINT64_MAX;
     pthread_condattr_t attributes;
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
@@ -360,6 +329,22 @@ int session_start(session **out, const session_desc *desc)
     return error;
 }
 
+/* Without it, what memory lets go stays an outline; of a file, what is looked at shows when playback has come to it. */
+static void start_recall(session *s, size_t budget_bytes, uint32_t first_stream)
+{
+    recall_desc desc = {
+        .path = s->path,
+        .budget_bytes = at_least(budget_bytes),
+        .first_stream = first_stream,
+        .catalog = s->catalog,
+        .lock = lock_model,
+        .unlock = unlock_model,
+        .context = s,
+    };
+    if (recall_new(&s->recall, &desc) != 0)
+        s->recall = NULL;
+}
+
 /* Of --memory: what an outline may take until the history has grown into its place. */
 #define OUTLINE_PART 8u
 
@@ -370,6 +355,10 @@ static int open_parts(session *s)
     if (!error)
         error = activity_new(&s->activity);
     if (!error)
+        error = notes_new(&s->notes);
+    if (!error)
+        error = figures_new(&s->figures, s->catalog);
+    if (!error)
         error = history_new(&s->history, at_least(s->desc.memory_bytes - 2 * recall_bytes - outline_bytes));
     if (!error)
         error = playback_new(&s->playback, &(playback_desc){
@@ -377,21 +366,16 @@ static int open_parts(session *s)
                                                .catalog = s->catalog,
                                                .history = s->history,
                                                .activity = s->activity,
+                                               .figures = s->figures,
+                                               .notes = s->notes,
                                                .worker_count = worker_count(),
                                                .outline_bytes_max = outline_bytes,
                                                .lock = lock_model,
                                                .unlock = unlock_model,
                                                .context = s,
                                            });
-    if (!error && recall_new(&s->recall, &(recall_desc){
-                                 .path = s->recording,
-                                 .budget_bytes = at_least(recall_bytes),
-                                 .catalog = s->catalog,
-                                 .lock = lock_model,
-                                 .unlock = unlock_model,
-                                 .context = s,
-                             }) != 0)
-        s->recall = NULL; /* what is looked at shows when playback has come to it */
+    if (!error)
+        start_recall(s, recall_bytes, 0);
     return error;
 }
 
@@ -404,7 +388,7 @@ int session_open(session **out, record_reader *reader, const char *path, size_t 
     }
     s->desc.memory_bytes = memory_bytes;
     s->reader = reader;
-    s->recording = path;
+    s->path = path;
     s->last_event_ns = record_info_of(reader).end_ns;
     int error = open_parts(s);
     if (error) {
@@ -416,26 +400,19 @@ int session_open(session **out, record_reader *reader, const char *path, size_t 
 
 int session_record(session *s, const char *path, bool goes_on, char *error, size_t error_bytes)
 {
-    s->recording = path;
-    return (goes_on ? record_writer_go_on : record_writer_open)(&s->writer, path, error, error_bytes);
+    s->path = path;
+    return recording_open(s->recording, path, goes_on, error, error_bytes);
 }
 
 int session_begin(session *s)
 {
-    size_t recall_bytes = s->writer ? s->desc.memory_bytes / RECALL_PART : 0;
+    size_t recall_bytes = s->path ? s->desc.memory_bytes / RECALL_PART : 0;
     int error = history_new(&s->history, at_least(s->desc.memory_bytes - 2 * recall_bytes));
     if (error)
         return error;
-    if (s->writer && recall_new(&s->recall, &(recall_desc){
-                                    .path = s->recording,
-                                    .budget_bytes = at_least(recall_bytes),
-                                    .first_stream = record_writer_first_stream(s->writer),
-                                    .catalog = s->catalog,
-                                    .lock = lock_model,
-                                    .unlock = unlock_model,
-                                    .context = s,
-                                }) != 0)
-        s->recall = NULL; /* what memory lets go stays an outline */
+    recording_attach(s->recording, s->history);
+    if (s->path)
+        start_recall(s, recall_bytes, recording_first_stream(s->recording));
     error = -pthread_create(&s->thread, NULL, simulation_main, s);
     s->has_thread = !error;
     return error;
@@ -453,9 +430,9 @@ void session_stop(session *s)
     recall_delete(s->recall);
     playback_delete(s->playback);
     record_close(s->reader);
-    if (s->writer && s->has_thread && s->open_count > 0)
-        save_overview(s); /* it ends before its programs do */
-    record_writer_close(s->writer);
+    if (s->recording && s->has_thread)
+        recording_end(s->recording);
+    recording_delete(s->recording);
     sim_delete(s->sim);
     figures_delete(s->figures);
     notes_delete(s->notes);
@@ -480,6 +457,7 @@ session_model session_model_of(session *s)
                        .last_event_ns = s->last_event_ns};
     if (s->recall) {
         m.detail = recall_hold(s->recall, &m.detail_begin_ns, &m.detail_end_ns);
+        m.detail_end_ns = m.detail_end_ns < s->recall_end_ns ? m.detail_end_ns : s->recall_end_ns;
         s->holds_detail = true;
     }
     return m;
@@ -493,9 +471,10 @@ bool session_look_at(session *s, uint64_t begin_ns, uint64_t end_ns)
         return false;
     session_lock(s);
     uint64_t evicted_end_ns = history_stats_of(s->history).evicted_end_ns;
+    bool is_in_file = end_ns <= s->recall_end_ns;
     session_unlock(s);
     uint64_t there_ns = s->playback ? playback_status_of(s->playback).done_ns : UINT64_MAX; /* later is not there yet */
-    if (begin_ns < evicted_end_ns || end_ns > there_ns)
+    if (is_in_file && (begin_ns < evicted_end_ns || end_ns > there_ns))
         recall_want(s->recall, begin_ns, end_ns);
     uint64_t generation = recall_generation(s->recall);
     bool has_more = generation != s->seen_generation;
@@ -532,7 +511,7 @@ static session_status file_status(session *s)
         .history = kept,
         .stream_count = info.stream_count,
         .problem = read.error ? "memory is out: the recording was not read to its end" : problem,
-        .file = s->recording,
+        .file = s->path,
         .read_share = read.share,
         .is_outlined = read.is_outlined,
     };
@@ -552,7 +531,7 @@ session_status session_status_of(session *s)
     uint64_t ended = s->ended_count;
     bool watched_left = s->watched_left;
     pthread_mutex_unlock(&s->ends);
-    const char *unwritten = s->writer ? record_writer_problem(s->writer) : NULL;
+    recording_status file = recording_status_of(s->recording);
     return (session_status){
         .event_count = in.event_count,
         .backlog_events = in.ring_backlog + queued + working,
@@ -564,14 +543,28 @@ session_status session_status_of(session *s)
         .open_streams = (uint32_t)(in.stream_count - ended),
         .is_over = intake_is_over(s->intake) && ended == in.stream_count,
         .watched_left = watched_left,
-        .problem = unwritten ? unwritten : problem,
-        .recording_failed = unwritten != NULL,
-        .recording = s->recording,
-        .recorded_bytes = s->writer ? record_writer_stats_of(s->writer).file_bytes : 0,
+        .problem = file.problem ? file.problem : problem,
+        .recording_failed = file.problem != NULL,
+        .is_recording = file.is_on,
+        .recording = file.path,
+        .recorded_bytes = file.bytes,
         .read_share = 1,
         .is_outlined = true,
     };
 }
+
+void session_record_from_here(session *s, const char *path) { recording_want(s->recording, path); }
+
+void session_record_no_more(session *s, bool waits)
+{
+    if (!s->recording)
+        return;
+    recording_want(s->recording, NULL);
+    if (waits)
+        recording_wait_for_end(s->recording);
+}
+
+bool session_take_news(session *s, recording_news *out) { return s->recording && recording_take_news(s->recording, out); }
 
 bool session_wait(session *s, int timeout_ms)
 {

@@ -7,13 +7,15 @@
  *          A session that is read from a recording has no intake: playback.h fills the model instead.
  * Use:     session_start; session_record, if it is to be recorded; session_begin; session_lock, read session_model,
  *          session_unlock; session_wait; session_stop.
+ *          Meanwhile session_record_from_here, session_record_no_more; session_take_news.
  *          Of a recording: session_open; session_lock …; session_stop.
- * Memory:  owns intake, block pool, simulation, catalog, history and the recording's writer.
+ * Memory:  owns intake, block pool, simulation, catalog, history and the recording.
  * Threads: session_start to session_begin, session_wait and session_stop on one thread; the others as said.
  */
 #ifndef RRTRACE_APP_SESSION_H
 #define RRTRACE_APP_SESSION_H
 
+#include "app/recording.h"
 #include "history/activity.h"
 #include "history/figures.h"
 #include "history/history.h"
@@ -57,10 +59,11 @@ typedef struct session_status {
     uint32_t stream_count, open_streams;
     bool is_over;        /* see intake_is_over, and everything is processed */
     bool watched_left;   /* the watched process has said goodbye, and all of it is processed (and saved) */
-    const char *problem; /* one line, or NULL: the recording's, else the last damaged stream's. Valid until session_stop */
-    const char *recording; /* the file's path, NULL: none. As given to session_record */
-    uint64_t recorded_bytes;
-    bool recording_failed; /* it ended before the session: problem says why */
+    const char *problem; /* one line, or NULL: the recording's, else the last damaged stream's. Until the next call, as recording */
+    bool is_recording;
+    const char *recording; /* the path of that file, or of the last one; NULL: there was none */
+    uint64_t recorded_bytes; /* of it */
+    bool recording_failed; /* it ended before it was told to, or could not begin: problem says why */
     const char *file;    /* the recording that is shown, NULL: programs are */
     double read_share;   /* of that file: what is in the history, 1: all. Programs: 1 */
     bool is_outlined;    /* of that file: names and outline are there. Programs: true */
@@ -84,7 +87,13 @@ session_model session_model_of(session *s); /* with the lock held, once each tim
  * lock. True: more of it has come since the last call, so that the picture is another. */
 bool session_look_at(session *s, uint64_t begin_ns, uint64_t end_ns);
 
-session_status session_status_of(session *s);
+session_status session_status_of(session *s); /* on one thread, as the next four */
+
+/* A recording begins in the middle, with all that is open by then (nothing, if one goes on already); path is copied. Or the one
+ * that goes on ends, whoever began it; waits: it is written when this returns. Else soon: session_take_news says what came of it. */
+void session_record_from_here(session *s, const char *path);
+void session_record_no_more(session *s, bool waits);
+bool session_take_news(session *s, recording_news *out); /* false: there is none */
 
 /* Wait until a stream has ended or the session is over, at most timeout_ms. True: some stream ended since the last call. */
 bool session_wait(session *s, int timeout_ms);

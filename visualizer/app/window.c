@@ -1,5 +1,6 @@
 #include "app/window.h"
 
+#include "app/options.h"
 #include "app/window_ask.h"
 #include "app/window_state.h"
 #include "base/mem.h"
@@ -27,7 +28,8 @@ struct window {
     SDL_Window *sdl;
     gpu *gpu;
     view *view;
-    bool quits;
+    bool quits, is_size_free;
+    FILE *log;
     window_asks asks;
     window_state state; /* as it was found */
     bool needs_frame; /* input or the window system asks for one now */
@@ -183,6 +185,12 @@ static double seconds_since(uint64_t counter)
     return (double)(SDL_GetPerformanceCounter() - counter) / (double)SDL_GetPerformanceFrequency();
 }
 
+/* Nothing comes any more, unless another program joins. */
+static bool has_ended(const session_status *status)
+{
+    return status->file || (status->stream_count > 0 && status->open_streams == 0);
+}
+
 static void set_title(window *w, session *s, const session_status *status)
 {
     char title[sizeof w->title];
@@ -194,7 +202,7 @@ static void set_title(window *w, session *s, const session_status *status)
         snprintf(title, sizeof title, "rrtrace: %.100s", name ? name + 1 : status->file);
     else
         snprintf(title, sizeof title, "rrtrace%s%.100s%s", *command ? ": " : "", command,
-                 status->stream_count > 0 && status->open_streams == 0 ? " (ended)" : "");
+                 has_ended(status) ? " (ended)" : "");
     session_unlock(s);
     if (strcmp(title, w->title) != 0) {
         memcpy(w->title, title, sizeof title);
@@ -239,7 +247,8 @@ static int draw_frame(window *w, session *s, const session_status *status, bool 
     double elapsed_s = w->counter_last ? seconds_since(w->counter_last) : 0.0;
     w->counter_last = SDL_GetPerformanceCounter();
     count_frame(w, elapsed_s);
-    bool ended = status->file || (status->stream_count > 0 && status->open_streams == 0);
+    bool ended = has_ended(status);
+    const char *slash = status->recording ? strrchr(status->recording, '/') : NULL;
     view_status shown = {
         .events_per_s = status->events_per_s,
         .frames_per_s = w->frames_per_s,
@@ -253,6 +262,8 @@ static int draw_frame(window *w, session *s, const session_status *status, bool 
         .memory_budget = status->history.budget_bytes,
         .device = gpu_device_name(w->gpu),
         .note = status->problem ? status->problem : view_font_problem(w->view),
+        .recording = !status->is_recording ? NULL : slash ? slash + 1 : status->recording,
+        .recorded_bytes = status->recorded_bytes,
         .ended = ended,
         .is_file = status->file != NULL,
         .read_share = status->read_share,
@@ -273,13 +284,15 @@ static int draw_frame(window *w, session *s, const session_status *status, bool 
         .activity = m.activity,
         .figures = m.figures,
         .notes = m.notes,
+        .is_file = status->file != NULL,
+        .read_share = status->read_share,
         .now_ns = ended ? m.last_event_ns : now_ns,
     };
     uint64_t build_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
     view_build(w->view, &model, &shown, width_px ? width_px : 1, height_px ? height_px : 1, elapsed_s, &frame);
     double cpu_ms = (double)(clock_ns(CLOCK_THREAD_CPUTIME_ID) - build_ns) * 1e-6;
     session_unlock(s);
-    if (window_ask(&w->asks, w->gpu, w->view))
+    if (window_ask(&w->asks, s, status, w->gpu, w->view) || window_ask_news(s, w->log, w->view))
         w->needs_frame = true;
     uint64_t begin_ns, end_ns;
     view_range(w->view, &begin_ns, &end_ns);
@@ -337,17 +350,25 @@ static void wait_for_frame(window *w, uint64_t last_counter, unsigned interval_m
     }
 }
 
-int window_run(window *w, session *s)
+static int exit_code(const window *w, int result)
+{
+    uint32_t messages = gpu_validation_count(w->gpu); /* 0 unless they were asked for */
+    if (messages > 0)
+        fprintf(stderr, "rrtrace: the validation layer had %u messages\n", messages);
+    return messages > 0 ? 3 : result < 0 ? 1 : 0;
+}
+
+int window_run(window *w, session *s, FILE *log)
 {
     int result = 0;
+    w->log = log;
     uint64_t last_events = UINT64_MAX;
     while (!w->quits && !*w->desc.stops && !view_wants_quit(w->view)) {
         session_status status = session_status_of(s);
         if (w->desc.close_on_exit && status.is_over)
             break;
         set_title(w, s, &status);
-        bool ended = status.file || (status.stream_count > 0 && status.open_streams == 0);
-        bool is_still = status.is_outlined && (ended || view_is_paused(w->view)) && status.event_count == last_events &&
+        bool is_still = status.is_outlined && (has_ended(&status) || view_is_paused(w->view)) && status.event_count == last_events &&
                         !view_is_moving(w->view) && !w->needs_frame;
         last_events = status.event_count;
         bool is_wanted = w->needs_frame;
@@ -362,7 +383,9 @@ int window_run(window *w, session *s)
         bool has_drawn = result == GPU_DRAWN;
         wait_for_frame(w, begun, !has_drawn && interval_ms < FRAME_MS_BEHIND ? FRAME_MS_BEHIND : interval_ms);
     }
-    return result < 0 ? result : 0;
+    session_record_no_more(s, true);
+    window_ask_news(s, log, NULL);
+    return exit_code(w, result);
 }
 
 /* ---- open and close ------------------------------------------------------------------------------------------- */
@@ -392,10 +415,13 @@ int window_open(window **out, const window_desc *desc, char *error, size_t error
     if (!w)
         return -ENOMEM;
     w->desc = *desc;
-    window_asks_init(&w->asks);
-    w->state = (window_state){desc->width, desc->height, VIEW_CAMERA_SCENE};
-    if (desc->is_size_free)
+    window_asks_init(&w->asks, desc->pid);
+    w->is_size_free = desc->width == 0;
+    w->state = (window_state){OPTIONS_WIDTH_DEFAULT, OPTIONS_HEIGHT_DEFAULT, VIEW_CAMERA_SCENE};
+    if (w->is_size_free)
         window_state_load(&w->state);
+    else
+        w->state = (window_state){desc->width, desc->height, VIEW_CAMERA_SCENE};
     if (!getenv("DISPLAY") && !getenv("WAYLAND_DISPLAY") && !getenv("SDL_VIDEODRIVER")) {
         snprintf(error, error_bytes, "no display"); /* SDL would look for screens of its own kinds, and complain */
         window_close(w);
@@ -414,7 +440,7 @@ int window_open(window **out, const window_desc *desc, char *error, size_t error
     if (result) {
         snprintf(error, error_bytes, "no display: %s", SDL_GetError());
     } else {
-        result = gpu_new(&w->gpu, &(gpu_desc){.window = w->sdl, .validation = desc->validation, .vsync = true});
+        result = gpu_new(&w->gpu, &(gpu_desc){.window = w->sdl, .validation = getenv("RRTRACE_VALIDATION") != NULL, .vsync = true});
         if (result)
             snprintf(error, error_bytes, "%s", w->gpu ? gpu_error(w->gpu) : strerror(-result));
     }
@@ -431,13 +457,11 @@ int window_open(window **out, const window_desc *desc, char *error, size_t error
     return result;
 }
 
-unsigned window_validation_count(const window *w) { return gpu_validation_count(w->gpu); }
-
 static void remember(const window *w)
 {
     int width, height;
     window_state now = {w->state.width, w->state.height, view_camera_of(w->view)};
-    if (w->desc.is_size_free && !(SDL_GetWindowFlags(w->sdl) & (SDL_WINDOW_MAXIMIZED | SDL_WINDOW_FULLSCREEN))) {
+    if (w->is_size_free && !(SDL_GetWindowFlags(w->sdl) & (SDL_WINDOW_MAXIMIZED | SDL_WINDOW_FULLSCREEN))) {
         SDL_GetWindowSize(w->sdl, &width, &height);
         now.width = (uint32_t)width;
         now.height = (uint32_t)height;

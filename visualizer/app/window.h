@@ -11,21 +11,23 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
+#include <sys/types.h>
 
 typedef struct window window;
 
 typedef struct window_desc {
-    uint32_t width, height; /* in the desktop's units */
-    bool is_size_free; /* the user has said nothing of it: as the window was left the last time */
+    uint32_t width, height; /* in the desktop's units; 0: as the window was left the last time, else as options.h */
     bool close_on_exit;
-    bool validation;
+    pid_t pid; /* of the program: recordings are named by it */
     const volatile sig_atomic_t *stops; /* becomes true when the process is told to end */
 } window_desc;
 
 /* 0, or -errno with one line in error: no display, no Vulkan, … */
 int window_open(window **out, const window_desc *desc, char *error, size_t error_bytes);
-int window_run(window *w, session *s); /* 0, or -EIO: the device was lost, told on stderr */
-unsigned window_validation_count(const window *w);
+/* An exit code: 0, 1: the device was lost, or 3: RRTRACE_VALIDATION is set and the layer had messages. Told on stderr.
+ * log: where recordings are spoken of; NULL: in the window alone. */
+int window_run(window *w, session *s, FILE *log);
 void window_close(window *w); /* NULL is fine */
 
 #endif

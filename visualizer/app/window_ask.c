@@ -11,9 +11,9 @@
 #include <time.h>
 #include <unistd.h>
 
-void window_asks_init(window_asks *a)
+void window_asks_init(window_asks *a, pid_t pid)
 {
-    *a = (window_asks){0};
+    *a = (window_asks){.pid = pid};
     if (!getcwd(a->folder, sizeof a->folder))
         snprintf(a->folder, sizeof a->folder, "/tmp");
 }
@@ -47,7 +47,50 @@ static void open_source(const window_asks *a, view *v, const view_request *r)
     view_say(v, line);
 }
 
-bool window_ask(window_asks *a, gpu *g, view *v)
+/* As a recorder's one button: whoever began it, it ends. */
+static void begin_or_end_recording(const window_asks *a, session *s, const session_status *status, view *v)
+{
+    char path[sizeof a->folder + 64];
+    if (status->file) {
+        view_say(v, "this is a recording: there is nothing to record");
+    } else if (status->is_recording) {
+        session_record_no_more(s, false);
+    } else if (status->stream_count > 0 && status->open_streams == 0) {
+        view_say(v, "every program has ended: there is nothing to record");
+    } else {
+        recording_name(path, sizeof path, a->folder, a->pid);
+        session_record_from_here(s, path);
+    }
+}
+
+static void say_name(view *v, const char *before, const char *path, const char *behind)
+{
+    char line[512];
+    const char *name = strrchr(path, '/');
+    snprintf(line, sizeof line, "%s%.200s%s", before, name ? name + 1 : path, behind);
+    view_say(v, line);
+}
+
+bool window_ask_news(session *s, FILE *log, view *v)
+{
+    recording_news news;
+    bool has_any = false;
+    for (; session_take_news(s, &news); has_any = true) {
+        if (log && news.what == RECORDING_WRITTEN)
+            recording_say_written(log, news.line, news.bytes, session_status_of(s).writer_waits);
+        if (log && news.what == RECORDING_FAILED)
+            fprintf(log, "rrtrace: %s\n", news.line);
+        if (v && news.what == RECORDING_FAILED)
+            view_say(v, news.line);
+        else if (v && news.what == RECORDING_BEGUN)
+            say_name(v, "recording into ", news.line, ": R ends it");
+        else if (v)
+            say_name(v, "recording ended: written to ", news.line, "");
+    }
+    return has_any;
+}
+
+bool window_ask(window_asks *a, session *s, const session_status *status, gpu *g, view *v)
 {
     view_request r;
     if (!view_take_request(v, &r))
@@ -56,6 +99,7 @@ bool window_ask(window_asks *a, gpu *g, view *v)
     case VIEW_ASK_NONE: break;
     case VIEW_ASK_COPY: copy(v, r.text); break;
     case VIEW_ASK_SOURCE: open_source(a, v, &r); break;
+    case VIEW_ASK_RECORD: begin_or_end_recording(a, s, status, v); break;
     case VIEW_ASK_PICTURE:
         if (gpu_capture(g, true) == 0)
             a->wants_picture = true;

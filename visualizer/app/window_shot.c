@@ -1,6 +1,7 @@
 #include "app/shot.h"
 
 #include "base/mem.h"
+#include "base/write.h"
 #include "gpu/gpu.h"
 
 #include <errno.h>
@@ -18,21 +19,6 @@
 #pragma GCC diagnostic ignored "-Wunused-function"
 #include <stb/stb_image_write.h>
 #pragma GCC diagnostic pop
-
-/* All of it, or a negative errno. */
-static int write_all(int fd, const unsigned char *bytes, size_t count)
-{
-    while (count > 0) {
-        ssize_t written = write(fd, bytes, count);
-        if (written < 0 && errno == EINTR)
-            continue;
-        if (written < 0)
-            return -errno;
-        bytes += written;
-        count -= (size_t)written;
-    }
-    return 0;
-}
 
 static int write_file(const char *path, int flags, const unsigned char *bytes, size_t count)
 {

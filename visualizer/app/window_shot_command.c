@@ -152,7 +152,6 @@ static int shot_of(record_reader *reader, const char *path, const settings *s)
 
 static int take_option(settings *s, int option, const char *value)
 {
-    char extra;
     switch (option) {
     case 'o': s->output = value; return 0;
     case FROM:
@@ -168,8 +167,7 @@ static int take_option(settings *s, int option, const char *value)
             }
         return command_complain(COMMAND_MISUSED, "shot: --camera: %s is not known; there are scene, flame and threads", value);
     default:
-        if (sscanf(value, "%ux%u%c", &s->width, &s->height, &extra) == 2 && s->width >= 16 && s->width <= 16384 && s->height >= 16 &&
-            s->height <= 16384)
+        if (options_size(value, &s->width, &s->height))
             return 0;
         return command_complain(COMMAND_MISUSED, "shot: --size: %s is no size; give 1280x720 (16 to 16384 each)", value);
     }
@@ -177,7 +175,7 @@ static int take_option(settings *s, int option, const char *value)
 
 int command_shot(int argc, char **argv)
 {
-    settings s = {.width = 1280, .height = 720};
+    settings s = {.width = OPTIONS_WIDTH_DEFAULT, .height = OPTIONS_HEIGHT_DEFAULT};
     int option, code = 0;
     opterr = 0;
     while ((option = getopt_long(argc, argv, ":o:h", long_options, NULL)) != -1) {

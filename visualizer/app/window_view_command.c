@@ -10,10 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <unistd.h>
-
-#define WIDTH_DEFAULT 1280u
-#define HEIGHT_DEFAULT 720u
 
 #define VIEW_MEMORY_MIN ((uint64_t)1 << 20)
 #define VIEW_NICE 5
@@ -28,7 +24,7 @@ static const struct option long_options[] = {
 };
 
 typedef struct settings {
-    uint32_t width, height;
+    uint32_t width, height; /* 0: as options.h */
     size_t memory_bytes;
 } settings;
 
@@ -74,11 +70,9 @@ static bool memory_of(const char *text, size_t *bytes)
 
 static int take_option(settings *s, int option, const char *value)
 {
-    char extra;
     if (option == MEMORY && !memory_of(value, &s->memory_bytes))
         return command_complain(COMMAND_MISUSED, "view: --memory: %s is no size; give bytes, or 64M, 2G (1M is the least)", value);
-    if (option == SIZE && (sscanf(value, "%ux%u%c", &s->width, &s->height, &extra) != 2 || s->width < 16 || s->width > 16384 ||
-                           s->height < 16 || s->height > 16384))
+    if (option == SIZE && !options_size(value, &s->width, &s->height))
         return command_complain(COMMAND_MISUSED, "view: --size: %s is no size; give 1280x720 (16 to 16384 each)", value);
     return 0;
 }
@@ -96,7 +90,6 @@ static int show(record_reader *reader, const char *path, const settings *s)
     session *film;
     window *w;
     char error[256];
-    bool validation = getenv("RRTRACE_VALIDATION") != NULL;
     /* The file first: it is read while the window is being made. */
     int code = session_open(&film, reader, path, s->memory_bytes);
     if (code)
@@ -105,19 +98,13 @@ static int show(record_reader *reader, const char *path, const settings *s)
     window_desc desc = {
         .width = s->width,
         .height = s->height,
-        .is_size_free = s->width == WIDTH_DEFAULT && s->height == HEIGHT_DEFAULT,
-        .validation = validation,
         .stops = &stops,
     };
     if (window_open(&w, &desc, error, sizeof error) != 0) {
         session_stop(film);
         return command_complain(COMMAND_FAILED, "view: no window: %s; rrtrace shot draws a picture of it, rrtrace report tables", error);
     }
-    code = window_run(w, film) == 0 ? COMMAND_DONE : COMMAND_FAILED;
-    if (validation && window_validation_count(w) > 0) {
-        fprintf(stderr, "rrtrace: the validation layer had %u messages\n", window_validation_count(w));
-        code = 3;
-    }
+    code = window_run(w, film, stderr);
     window_close(w);
     session_stop(film);
     return code;
@@ -125,7 +112,7 @@ static int show(record_reader *reader, const char *path, const settings *s)
 
 int command_view(int argc, char **argv)
 {
-    settings s = {WIDTH_DEFAULT, HEIGHT_DEFAULT, OPTIONS_MEMORY_DEFAULT};
+    settings s = {.memory_bytes = OPTIONS_MEMORY_DEFAULT};
     int option, code = 0;
     opterr = 0;
     while ((option = getopt_long(argc, argv, ":h", long_options, NULL)) != -1) {
@@ -142,7 +129,7 @@ int command_view(int argc, char **argv)
     if (!reader)
         return code;
     command_mention_problem(reader, path);
-    setenv("LP_NUM_THREADS", sysconf(_SC_NPROCESSORS_ONLN) > 4 ? "2" : "1", 0); /* llvmpipe takes a thread a core otherwise */
+    command_leave_cores();
     catch_signals();
     return show(reader, path, &s);
 }

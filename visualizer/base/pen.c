@@ -1,13 +1,13 @@
 #include "base/pen.h"
 
 #include "base/mem.h"
+#include "base/write.h"
 
 #include <errno.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #define FORMAT_BYTES 1024u
 
@@ -26,14 +26,8 @@ void pen_free(pen *p)
 
 static void flush(pen *p)
 {
-    size_t done = 0;
-    while (done < p->used && !p->error) {
-        ssize_t n = write(p->fd, p->bytes + done, p->used - done);
-        if (n >= 0)
-            done += (size_t)n;
-        else if (errno != EINTR)
-            p->error = -errno;
-    }
+    if (!p->error)
+        p->error = write_all(p->fd, p->bytes, p->used);
     p->used = 0;
 }
 

@@ -29,6 +29,7 @@ typedef struct connection {
     void *mapping; /* owned, mapped_bytes */
     size_t mapped_bytes;
     uint64_t calibrated_ns, last_ticks;
+    uint64_t told_waits; /* what the stream knows of connection_waits */
 } connection;
 
 connection *connection_new(int fd); /* takes fd over; NULL: a stranger, or memory is out (fd is closed) */

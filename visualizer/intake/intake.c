@@ -111,6 +111,36 @@ static uint32_t put_calibration(connection *c, ev *out, uint64_t now_ns)
     return 1 + ev_define_slots(sizeof def);
 }
 
+/* How often its writers have waited since the stream was told of it; 0: not at all. */
+static uint32_t put_waits(connection *c, ev *out)
+{
+    uint64_t waits = connection_waits(c);
+    ev_waited_def def = {.count = waits - c->told_waits};
+    if (waits <= c->told_waits || c->last_ticks == 0)
+        return 0;
+    c->told_waits = waits;
+    out[0] = ev_make(EV_DEFINE, c->last_ticks, ev_define_number(EV_DEFINE_WAITED, 0), sizeof def);
+    out[1] = (ev){0};
+    memcpy(&out[1], &def, sizeof def);
+    return 1 + ev_define_slots(sizeof def);
+}
+
+/* The last of them, before the stream ends. False: no block is free, try again next round. */
+static bool tell_waits(intake *in, connection *c)
+{
+    block *b = block_pool_take(in->desc.pool);
+    if (!b)
+        return false;
+    b->kind = BLOCK_EVENTS_KIND;
+    b->stream = c->stream;
+    b->event_count = put_waits(c, b->events);
+    if (b->event_count > 0)
+        block_pool_queue(in->desc.pool, b);
+    else
+        block_pool_give(in->desc.pool, b);
+    return true;
+}
+
 typedef struct round {
     uint64_t backlog;    /* slots left in the rings */
     uint64_t free_slots; /* of the fullest ring */
@@ -124,14 +154,16 @@ static bool drain_block(intake *in, connection *c, uint64_t *taken)
     if (!b)
         return false;
     uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
-    uint32_t prefix = 0;
+    uint32_t prefix = 0, told = 0;
     if (c->calibrated_ns == 0)
         c->calibrated_ns = now_ns; /* the program itself sends the first pairs */
-    else if (now_ns - c->calibrated_ns >= CALIBRATION_NS && c->last_ticks != 0)
-        prefix = put_calibration(c, b->events, now_ns);
+    else if (now_ns - c->calibrated_ns >= CALIBRATION_NS && c->last_ticks != 0) {
+        told = put_waits(c, b->events);
+        prefix = told + put_calibration(c, b->events + told, now_ns);
+    }
     uint32_t count = connection_read(c, b->events + prefix, BLOCK_EVENTS - prefix);
     *taken = count;
-    if (count == 0) {
+    if (count == 0 && told == 0) {
         block_pool_give(in->desc.pool, b);
         return true;
     }
@@ -180,7 +212,7 @@ static void drop_ended(intake *in)
         if (c->has_ring) {
             if (!c->problem && connection_backlog(c) > 0)
                 continue; /* what is in the ring still counts */
-            if (!c->is_announced || !conclude(in, c))
+            if (!c->is_announced || !tell_waits(in, c) || !conclude(in, c))
                 continue;
             if (c->said_bye && c->peer_pid == in->desc.watch_pid)
                 in->watch_over = true;

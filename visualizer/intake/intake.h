@@ -2,7 +2,8 @@
  * For:     app/: one intake a session.
  * Idea:    one thread. It watches the session's socket and every program's connection, and goes round the rings, copying
  *          what is there into blocks of the pool. Emptying rings comes before everything else, so it does nothing else:
- *          it only looks for DEFINEs, so that no block cuts one in two, and adds a clock calibration every second.
+ *          it only looks for DEFINEs, so that no block cuts one in two, and adds a clock calibration every second, and how often
+ *          the program has had to wait for it.
  * Use:     intake_start; the other end of the block_pool: block_pool_wait; intake_done for programs that wait; intake_stop.
  * Memory:  owns connections and mappings; a ring is unmapped once its stream has ended.
  * Threads: its own thread owns all state; intake_done and intake_is_over may be called from any thread.

@@ -48,18 +48,22 @@ static int add_name(row_names *names, const history *h, const sim *s, row_kind k
     return 0;
 }
 
-static int list_names(row_names *names, const catalog *c, const history *h, const sim *s)
+static int list_names(row_names *names, const catalog *c, const history *h, const sim *s, const uint32_t *streams)
 {
     int error = 0;
     for (uint32_t i = 0; i < catalog_process_count(c) && !error; i++)
-        error = add_name(names, h, s, ROW_GC, i, 0, catalog_process_at(c, i)->gc_track);
+        if (streams[i] != OVERVIEW_NOT_THERE)
+            error = add_name(names, h, s, ROW_GC, i, 0, catalog_process_at(c, i)->gc_track);
     for (uint32_t i = 0; i < catalog_thread_count(c) && !error; i++) {
         const catalog_thread *t = catalog_thread_at(c, i);
-        error = add_name(names, h, s, ROW_GVL, t->process, t->number, t->gvl_track);
+        if (streams[t->process] != OVERVIEW_NOT_THERE)
+            error = add_name(names, h, s, ROW_GVL, t->process, t->number, t->gvl_track);
     }
     for (uint32_t i = 0; i < catalog_fiber_count(c) && !error; i++) {
         const catalog_fiber *f = catalog_fiber_at(c, i);
-        error = add_name(names, h, s, ROW_CALLS, catalog_thread_at(c, f->thread)->process, f->number, f->track);
+        uint32_t process = catalog_thread_at(c, f->thread)->process;
+        if (streams[process] != OVERVIEW_NOT_THERE)
+            error = add_name(names, h, s, ROW_CALLS, process, f->number, f->track);
     }
     return error;
 }
@@ -68,8 +72,9 @@ typedef struct building {
     const history *history;
     const sim *sim;
     row_names names;
-    uint64_t begin_ns, end_ns, resolution_ns;
-    uint32_t first_stream, node_limit;
+    const uint32_t *streams;
+    uint64_t from_ns, begin_ns, end_ns, resolution_ns;
+    uint32_t node_limit;
     columns_bytes *out; /* NULL: only counting */
     uint32_t row_count, node_count;
     uint64_t last_ns;   /* end of the row's last node */
@@ -79,7 +84,7 @@ typedef struct building {
 /* A row's nodes, whole, into b->nodes. 0, -ENOMEM, or -E2BIG: more than limit. */
 static int ask_row(building *b, const row_name *name, uint32_t depth, uint32_t limit)
 {
-    uint64_t at_ns = 0;
+    uint64_t at_ns = b->from_ns;
     b->nodes.count = 0;
     for (size_t got = PAGE_NODES; got == PAGE_NODES;) {
         if (!vec_reserve(&b->nodes, b->nodes.count + PAGE_NODES + 1))
@@ -117,7 +122,7 @@ static int put_row(building *b, const row_name *name, uint32_t depth)
 {
     if (!vec_reserve(b->out, b->out->count + (b->nodes.count + 1) * NODE_BYTES_MAX))
         return -ENOMEM;
-    put(b->out, b->first_stream + name->process);
+    put(b->out, b->streams[name->process]);
     put(b->out, name->kind);
     put(b->out, name->number);
     put(b->out, depth);
@@ -160,12 +165,13 @@ static int walk_rows(building *b)
     return 0;
 }
 
-int overview_build(const catalog *c, const history *h, const sim *s, uint32_t first_stream, uint64_t begin_ns, uint64_t end_ns,
-                   uint32_t node_limit, columns_bytes *out)
+int overview_build_of(const catalog *c, const history *h, const sim *s, const overview_desc *desc, columns_bytes *out)
 {
-    building b = {.history = h, .sim = s, .begin_ns = begin_ns, .end_ns = end_ns, .first_stream = first_stream, .node_limit = node_limit};
+    uint64_t begin_ns = desc->begin_ns, end_ns = desc->end_ns;
+    building b = {.history = h, .sim = s, .streams = desc->streams, .from_ns = desc->from_ns, .begin_ns = begin_ns, .end_ns = end_ns,
+                  .node_limit = desc->node_limit};
     b.resolution_ns = end_ns > begin_ns + OVERVIEW_COLUMNS ? (end_ns - begin_ns) / OVERVIEW_COLUMNS : 1;
-    int error = list_names(&b.names, c, h, s);
+    int error = list_names(&b.names, c, h, s, desc->streams);
     for (int i = 0; i < COARSER_MAX && !error; i++) {
         error = walk_rows(&b);
         if (error != -E2BIG)
@@ -185,6 +191,19 @@ int overview_build(const catalog *c, const history *h, const sim *s, uint32_t fi
     }
     vec_free(&b.names);
     vec_free(&b.nodes);
+    return error;
+}
+
+int overview_build(const catalog *c, const history *h, const sim *s, uint32_t first_stream, uint64_t begin_ns, uint64_t end_ns,
+                   uint32_t node_limit, columns_bytes *out)
+{
+    uint32_t count = catalog_process_count(c), *streams = mem_alloc((size_t)count + 1, sizeof *streams);
+    if (!streams)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < count; i++)
+        streams[i] = first_stream + i;
+    int error = overview_build_of(c, h, s, &(overview_desc){streams, 0, begin_ns, end_ns, node_limit}, out);
+    mem_free(streams);
     return error;
 }
 

@@ -32,6 +32,16 @@ uint32_t overview_node_limit(uint64_t event_count);
 int overview_build(const catalog *c, const history *h, const sim *s, uint32_t first_stream, uint64_t begin_ns, uint64_t end_ns,
                    uint32_t node_limit, columns_bytes *out);
 
+/* The same of a recording that may have begun late. */
+typedef struct overview_desc {
+    const uint32_t *streams; /* by the catalog's process: what it is called in the file, or OVERVIEW_NOT_THERE */
+    uint64_t from_ns;        /* what ended before is left out; what lies across is cut at begin_ns */
+    uint64_t begin_ns, end_ns;
+    uint32_t node_limit;
+} overview_desc;
+#define OVERVIEW_NOT_THERE UINT32_MAX
+int overview_build_of(const catalog *c, const history *h, const sim *s, const overview_desc *desc, columns_bytes *out);
+
 /* Into an outline, no larger than bytes_max: coarser, then without the deepest rows. process_of: the catalog's id of a stream of
  * the file, CATALOG_NONE: it has none. What is not in the catalog is left out. 0, -EBADMSG: these bytes are no overview (what
  * came before is in), or -ENOMEM. */

@@ -3,6 +3,7 @@
 #include "base/mem.h"
 #include "base/vec.h"
 #include "record/reader.h"
+#include "record/resume.h"
 #include "record/tracks.h"
 #include "sim/sim.h"
 
@@ -114,18 +115,6 @@ static stretch stretch_of(const record_reader *reader, uint32_t stream, uint64_t
     return s;
 }
 
-static uint32_t open_stream(reading *g, uint32_t process, uint32_t clock_source, uint32_t first_chunk)
-{
-    if (!record_chunk_at(g->r->reader, first_chunk).has_state)
-        return sim_stream_open(g->sim, process, clock_source);
-    sim_state state = {0};
-    uint32_t number = SIM_STREAM_NONE;
-    if (record_read_state(g->r->reader, first_chunk, &state) == 0)
-        number = sim_stream_resume(g->sim, process, clock_source, &state);
-    sim_state_free(&state);
-    return number;
-}
-
 static int replay_chunk(reading *g, uint32_t number, uint32_t i)
 {
     recall *r = g->r;
@@ -138,7 +127,7 @@ static int replay_chunk(reading *g, uint32_t number, uint32_t i)
 
 static int replay(reading *g, const record_stream *st, const stretch *s)
 {
-    uint32_t number = open_stream(g, st->stream - g->r->desc.first_stream, st->clock_source, s->first);
+    uint32_t number = resume_stream(g->r->reader, s->first, g->sim, st->stream - g->r->desc.first_stream, st->clock_source, NULL, NULL, NULL);
     if (number == SIM_STREAM_NONE)
         return -EBADMSG;
     int error = 0;

@@ -311,7 +311,7 @@ static uint32_t whole_piece(const ev *events, size_t slot_count)
     if (slot_count <= WRITER_CHUNK_SLOTS)
         return (uint32_t)slot_count;
     size_t piece = 0;
-    for (size_t next = 0; next <= WRITER_CHUNK_SLOTS; next += ev_kind_of(events[next]) == EV_DEFINE ? 1 + ev_define_slots(events[next].place) : 1)
+    for (size_t next = 0; next <= WRITER_CHUNK_SLOTS; next += ev_slots(events[next]))
         piece = next;
     return (uint32_t)piece;
 }

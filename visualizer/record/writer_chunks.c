@@ -1,6 +1,7 @@
 #include "record/writer_internal.h"
 
 #include "base/mem.h"
+#include "base/write.h"
 
 #include <errno.h>
 #include <sys/stat.h>
@@ -23,7 +24,7 @@ static int append(record_writer *w, const void *bytes, size_t count)
         pthread_mutex_unlock(&w->mutex);
         return -ENOENT;
     }
-    int error = writer_write_all(w->fd, bytes, count);
+    int error = write_all(w->fd, bytes, count);
     if (!error) {
         w->offset += count;
         return 0;

@@ -1,6 +1,7 @@
 #include "record/writer_internal.h"
 
 #include "base/mem.h"
+#include "base/write.h"
 #include "record/reader.h"
 #include "wire/clock.h"
 
@@ -13,21 +14,6 @@
 
 #define BUSY_TRIES 300u                     /* 3 s: the session that recorded into the file before is just ending… */
 #define BUSY_WAIT_US 10000u
-
-int writer_write_all(int fd, const void *bytes, size_t count)
-{
-    const char *p = bytes;
-    while (count > 0) {
-        ssize_t written = write(fd, p, count);
-        if (written < 0 && errno == EINTR)
-            continue;
-        if (written < 0)
-            return -errno;
-        p += written;
-        count -= (size_t)written;
-    }
-    return 0;
-}
 
 int writer_say(char *error, size_t error_bytes, int code, const char *path, const char *why)
 {
@@ -155,7 +141,6 @@ static bool is_empty(int fd)
     return fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size == 0;
 }
 
-
 static int write_file_header(record_writer *w, char *error, size_t error_bytes)
 {
     chunk_file_header header = {
@@ -166,7 +151,7 @@ static int write_file_header(record_writer *w, char *error, size_t error_bytes)
     };
     memcpy(header.magic, CHUNK_FILE_MAGIC, sizeof header.magic);
     header.crc = chunk_file_crc(&header);
-    int code = writer_write_all(w->fd, &header, sizeof header);
+    int code = write_all(w->fd, &header, sizeof header);
     if (code)
         snprintf(error, error_bytes, "%s: can't be written: %s", w->path, strerror(-code));
     w->offset = sizeof header;

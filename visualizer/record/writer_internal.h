@@ -80,7 +80,6 @@ int writer_put_index(record_writer *w);
 
 /* writer_file.c: opens w->path into w->fd, with a header, or behind the chunks that are there. 0, or -errno and one line. */
 int writer_open_file(record_writer *w, bool goes_on, char *error, size_t error_bytes);
-int writer_write_all(int fd, const void *bytes, size_t count); /* 0 or -errno */
 int writer_say(char *error, size_t error_bytes, int code, const char *path, const char *why); /* returns code */
 
 #endif

@@ -1,6 +1,6 @@
 /* The report as JSON. Other tools and our tests rely on these keys:
  *
- *   {"format":1, "duration_ns":…, "events":…, "dropped":0,
+ *   {"format":1, "duration_ns":…, "events":…, "dropped":0, "waited":0,
  *    "processes":[{"pid":…, "ppid":…, "command":"…",
  *      "threads":[{"number":…, "name":"…", "ractor":…, "running_ns":…, "waiting_gvl_ns":…, "blocked_ns":…, "calls":…,
  *                  "max_depth":…}],
@@ -98,6 +98,7 @@ int report_write_json(const report_model *m, const report_layout *how, pen *o)
     write_member(o, "{\"format\":1,\"duration_ns\":", m->end_ns - m->begin_ns);
     write_member(o, ",\"events\":", m->event_count);
     write_member(o, ",\"dropped\":", m->dropped);
+    write_member(o, ",\"waited\":", m->waited);
     pen_text(o, ",\n\"processes\":[");
     for (uint32_t i = 0; ok && i < m->process_count; i++) {
         pen_text(o, i ? ",\n " : "\n ");

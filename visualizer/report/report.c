@@ -42,7 +42,7 @@ struct report {
     VEC(report_process) processes; /* likewise */
     VEC(report_long_call) longest; /* a heap, shortest first, until report_finish */
     map named; /* stream << 32 | thread number: its name matched at some time */
-    uint64_t event_count, dropped, begin_ns, end_ns;
+    uint64_t event_count, dropped, waited, begin_ns, end_ns;
 };
 
 static int opened(void *context, walk_fiber *fiber);
@@ -469,6 +469,7 @@ static void merge_streams(report *r)
         report_process *from = &r->processes.items[i], *to = &r->processes.items[owner_of(r, i)];
         r->event_count += info.event_count;
         r->dropped += is->dropped;
+        r->waited += is->waited;
         from->begin_ns = info.begin_ns;
         from->end_ns = info.end_ns;
         from->is_shown = to == from && (!r->desc.pid || is->pid == r->desc.pid);
@@ -559,5 +560,6 @@ report_model report_model_of(const report *r)
         .origin_ns = r->begin_ns,
         .event_count = r->event_count,
         .dropped = r->dropped,
+        .waited = r->waited,
     };
 }

@@ -89,6 +89,7 @@ typedef struct report_model {
     uint64_t begin_ns, end_ns; /* what was measured: from the origin to the last event, inside the filter */
     uint64_t origin_ns;        /* when the recording begins */
     uint64_t event_count, dropped;
+    uint64_t waited; /* times that programs waited for room in their buffers */
 } report_model;
 
 /* 0, or -EINVAL or -ENOMEM with one line in error. */

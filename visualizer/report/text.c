@@ -130,6 +130,9 @@ static void write_summary(const text_view *v)
     cells_count(m->dropped, text);
     if (m->dropped > 0)
         pen_format(v->o, "; %s events were dropped: figures are too low", text);
+    cells_count(m->waited, text);
+    if (m->waited > 0)
+        pen_format(v->o, "; waited %s times for the recorder, within these times (--buffer)", text);
     pen_text(v->o, "\n");
 }
 

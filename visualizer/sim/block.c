@@ -399,25 +399,13 @@ uint64_t block_time(const block_work *w, uint32_t index)
 
 /* ---- emit ----------------------------------------------------------------------------------------------------- */
 
-static void write_span(sim_span *out, const block_frame *f, uint64_t end_ns, size_t depth, sim_closed closed)
-{
-    *out = (sim_span){
-        .begin_ns = f->begin_ns,
-        .end_ns = end_ns > f->begin_ns ? end_ns : f->begin_ns,
-        .value = f->method & ~BLOCK_OPEN_AT_START,
-        .depth = (uint32_t)depth,
-        .closed = (uint8_t)closed,
-        .open_at_start = (uint8_t)(f->method >> 31),
-    };
-}
-
 static bool pop(block_work *w, block_part *p, uint64_t now_ns, sim_closed closed)
 {
     sim_span *out = vec_push(&w->spans);
     if (!out)
         return false;
     p->frames.count--;
-    write_span(out, &p->frames.items[p->frames.count], now_ns, p->base_depth + p->frames.count, closed);
+    block_write_span(out, &p->frames.items[p->frames.count], now_ns, p->base_depth + p->frames.count, closed);
     return true;
 }
 

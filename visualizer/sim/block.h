@@ -50,6 +50,19 @@ typedef struct block_own {
     uint32_t key, index; /* its event's */
 } block_own;
 
+/* A frame at that depth as a span; one that would end before it begins ends then. */
+static inline void block_write_span(sim_span *out, const block_frame *f, uint64_t end_ns, size_t depth, sim_closed closed)
+{
+    *out = (sim_span){
+        .begin_ns = f->begin_ns,
+        .end_ns = end_ns > f->begin_ns ? end_ns : f->begin_ns,
+        .value = f->method & ~BLOCK_OPEN_AT_START,
+        .depth = (uint32_t)depth,
+        .closed = (uint8_t)closed,
+        .open_at_start = (uint8_t)(f->method >> 31),
+    };
+}
+
 typedef struct block_part {
     uint32_t fiber, thread; /* numbers of the stream; of no meaning when is_inherited */
     bool is_inherited;      /* runs where the block before left off */

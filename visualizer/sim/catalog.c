@@ -384,6 +384,14 @@ bool catalog_define(catalog *c, uint32_t process, ev head, const void *payload, 
         catalog_process_at(c, process)->dropped += def.count;
         return true;
     }
+    case EV_DEFINE_WAITED: {
+        ev_waited_def def;
+        if (bytes < sizeof def)
+            return false;
+        memcpy(&def, payload, sizeof def);
+        catalog_process_at(c, process)->waited += def.count;
+        return true;
+    }
     }
     return false;
 }

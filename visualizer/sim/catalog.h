@@ -41,6 +41,7 @@ typedef struct catalog_process {
     uint64_t begin_ns, end_ns; /* end_ns 0: still running */
     uint64_t realtime_offset_ns; /* CLOCK_REALTIME - CLOCK_MONOTONIC when it began */
     uint64_t event_count, dropped;
+    uint64_t waited; /* times that it found its ring full */
 } catalog_process;
 
 typedef struct catalog_thread {

@@ -188,15 +188,8 @@ static int end_frames(stacks *s, uint32_t track, uint64_t now_ns, sim_closed clo
     if (t->frames.count > 0 && !touch(s, track, t, 0))
         return -ENOMEM;
     while (t->frames.count > 0) {
-        const block_frame *f = &t->frames.items[t->frames.count - 1];
-        sim_span span = {
-            .begin_ns = f->begin_ns,
-            .end_ns = now_ns > f->begin_ns ? now_ns : f->begin_ns,
-            .value = f->method & ~BLOCK_OPEN_AT_START,
-            .depth = (uint32_t)(t->frames.count - 1),
-            .closed = (uint8_t)closed,
-            .open_at_start = (uint8_t)(f->method >> 31),
-        };
+        sim_span span;
+        block_write_span(&span, &t->frames.items[t->frames.count - 1], now_ns, t->frames.count - 1, closed);
         int error = add_pending(out, track, &span);
         if (error)
             return error;
@@ -332,17 +325,8 @@ size_t stacks_open_frames(const stacks *s, uint32_t track, uint32_t first_depth,
         return 1;
     }
     size_t count = depth - first_depth < max ? depth - first_depth : max;
-    for (size_t i = 0; i < count; i++) {
-        const block_frame *f = &t->shown.items[first_depth + i];
-        out[i] = (sim_span){
-            .begin_ns = f->begin_ns,
-            .end_ns = f->begin_ns,
-            .value = f->method & ~BLOCK_OPEN_AT_START,
-            .depth = (uint32_t)(first_depth + i),
-            .closed = SIM_OPEN,
-            .open_at_start = (uint8_t)(f->method >> 31),
-        };
-    }
+    for (size_t i = 0; i < count; i++)
+        block_write_span(&out[i], &t->shown.items[first_depth + i], 0, first_depth + i, SIM_OPEN);
     return count;
 }
 

@@ -232,7 +232,10 @@ void details_update(details *d, focus_method method, const scene *s, const scene
     d->age_s = 0;
     d->method = method;
     sum_up(d, in);
-    if (is_new || d->all.calls < d->rate_calls) {
+    double seconds = in->model->is_file && in->model->now_ns > in->begin_ns ? (double)(in->model->now_ns - in->begin_ns) * 1e-9 : 0;
+    if (in->model->is_file) {
+        d->calls_per_s = seconds * in->model->read_share > 0 ? (double)d->all.calls / (seconds * in->model->read_share) : 0;
+    } else if (is_new || d->all.calls < d->rate_calls) {
         d->calls_per_s = 0;
         d->rate_calls = d->all.calls;
         d->rate_ns = in->model->now_ns;

@@ -22,7 +22,7 @@ typedef struct details_arc {
 typedef struct details {
     focus_method method;
     figures_method all;     /* over the session; zero where nobody counts */
-    double calls_per_s;
+    double calls_per_s;     /* of a recording: on average */
     uint64_t open_count;    /* calls of it that are open, on the threads in sight */
     uint64_t open_ns, open_longest_ns; /* their time so far */
     details_arc callers[DETAILS_ARCS], callees[DETAILS_ARCS]; /* most time first */

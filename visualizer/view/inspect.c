@@ -171,6 +171,7 @@ static bool take_sign(inspect *i, const char *text, bool *changes)
     case 't': case 'T': i->has_hot = !i->has_hot; return true;
     case 'c': case 'C': i->request.ask = VIEW_ASK_COPY; return true;
     case 'p': case 'P': i->request.ask = VIEW_ASK_PICTURE; return true;
+    case 'r': case 'R': i->request.ask = VIEW_ASK_RECORD; return true;
     case 'v': i->tint = (i->tint + 1) % TINT_COUNT; return true;
     case 'V': i->tint = (i->tint + TINT_COUNT - 1) % TINT_COUNT; return true;
     case 'm': case 'M': i->wants_mark = true; return true;
@@ -262,6 +263,9 @@ static void reveal(nav *n, const scene_input *in, const calls_call *call, bool i
     nav_show(n, middle - 0.5 * window, middle + 0.5 * window, false);
 }
 
+/* Not of a method. */
+static bool is_of_window(view_ask ask) { return ask == VIEW_ASK_PICTURE || ask == VIEW_ASK_RECORD; }
+
 static void source_of(inspect *i, const scene_input *in)
 {
     focus_method m = has_selection(i) ? i->focus.selected : i->focus.hovered;
@@ -269,12 +273,12 @@ static void source_of(inspect *i, const scene_input *in)
     i->request = (view_request){0};
     if (ask == VIEW_ASK_NONE)
         return;
-    if (ask != VIEW_ASK_PICTURE && m.process == CATALOG_NONE) {
+    if (!is_of_window(ask) && m.process == CATALOG_NONE) {
         inspect_say(i, "point at a call or click it first");
         return;
     }
     i->request.ask = ask;
-    if (ask == VIEW_ASK_PICTURE)
+    if (is_of_window(ask))
         return;
     const catalog_method *method = catalog_method_of(in->model->catalog, m.process, m.number);
     if (ask == VIEW_ASK_COPY) {
@@ -431,7 +435,7 @@ void inspect_end(inspect *i, nav *n, const scene *s, const scene_input *in, cons
 
 bool inspect_take_request(inspect *i, view_request *out)
 {
-    if (i->request.ask == VIEW_ASK_NONE || (i->request.ask != VIEW_ASK_PICTURE && i->request.text[0] == '\0'))
+    if (i->request.ask == VIEW_ASK_NONE || (!is_of_window(i->request.ask) && i->request.text[0] == '\0'))
         return false;
     *out = i->request;
     i->request = (view_request){0};

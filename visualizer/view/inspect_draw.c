@@ -91,6 +91,16 @@ static void figure_row(column *c, const char *name_a, const char *a, const char 
     c->y += ROW_PX * c->p->scale;
 }
 
+/* A recording's figures are of all of it, or of what has been read so far. */
+static void draw_extent(column *c)
+{
+    char line[64] = "of the whole recording";
+    if (c->in->model->read_share < 1)
+        snprintf(line, sizeof line, "of the %.0f %% that are read so far", floor(c->in->model->read_share * 100));
+    paint_text(c->p, left(c), baseline(c, c->y), line, PAINT_SMALL, c->in->model->read_share < 1 ? PALETTE_ACCENT : PALETTE_TEXT_DIM);
+    c->y += ROW_PX * c->p->scale;
+}
+
 static void draw_figures(column *c)
 {
     const details *d = &c->i->details;
@@ -107,7 +117,9 @@ static void draw_figures(column *c)
     label_count((double)calls, a);
     label_count(d->calls_per_s, b);
     snprintf(rate, sizeof rate, "%s/s", b);
-    figure_row(c, "calls", a, "at present", rate);
+    if (c->in->model->is_file)
+        draw_extent(c);
+    figure_row(c, "calls", a, c->in->model->is_file ? "on average" : "at present", rate);
     label_duration((double)sum_ns, a);
     label_duration((double)d->all.self_ns, b);
     figure_row(c, "total", a, "self", d->all.calls || d->all.self_ns || !d->open_count ? b : "\xE2\x80\x93");
@@ -143,7 +155,7 @@ static void draw_details(column *c)
     const catalog_method *m = catalog_method_of(c->in->model->catalog, d->method.process, d->method.number);
     char place[4096];
     uint32_t arcs_max = c->i->has_hot ? 3 : 6, callers = min_u32(d->caller_count, arcs_max), callees = min_u32(d->callee_count, arcs_max);
-    float rows = 4 + (c->in->model->figures ? 4.0f : 1.0f) + (float)callers + (float)callees + 1.2f;
+    float rows = 4 + (c->in->model->figures ? 4.0f + (c->in->model->is_file ? 1.0f : 0.0f) : 1.0f) + (float)callers + (float)callees + 1.2f;
     float height = fminf(rows * ROW_PX * p->scale + 34 * p->scale, c->bottom - c->y), top = c->y;
     float outer = c->bottom;
     c->bottom = top + height;

@@ -238,6 +238,19 @@ static void draw_title(painter *p)
         text(p, x, y, title, SMALL_PX, PALETTE_TEXT_DIM);
 }
 
+/* Right-aligned at x, with a red light before it. */
+static void draw_recording(painter *p, float x, float y)
+{
+    const view_status *s = p->in->status;
+    char line[160], bytes[24], name[96];
+    float side = 10 * p->scale;
+    copy_cut(name, sizeof name, s->recording);
+    label_bytes(s->recorded_bytes, bytes);
+    snprintf(line, sizeof line, "recording  %s  %s", name, bytes);
+    text_right(p, x, y, line, TEXT_PX, PALETTE_TEXT);
+    quad_list_rect(p->out, x - width_of(p, line, TEXT_PX) - 1.8f * side, y - side, side, side, PALETTE_GC);
+}
+
 static void draw_corner(painter *p)
 {
     const view_status *s = p->in->status;
@@ -253,6 +266,8 @@ static void draw_corner(painter *p)
         snprintf(line, sizeof line, "%s events/s   backlog %s   %.0f frames/s   %s of %s", events, backlog, s->frames_per_s, used, budget);
     if (!p->in->is_still)
         text_right(p, x, y, line, SMALL_PX, PALETTE_TEXT_DIM);
+    if (s->recording && !p->in->is_still)
+        draw_recording(p, x, y += step);
     if (s->is_file && s->read_share < 1 && !p->in->is_still) {
         snprintf(line, sizeof line, "reading the recording: %.0f %%", floor(s->read_share * 100));
         text_right(p, x, y += step, line, SMALL_PX, PALETTE_TEXT_DIM);
@@ -366,6 +381,7 @@ static void draw_help(painter *p)
         {"Tab, Enter", "go through the lists; choose"},
         {"V", "colours by method, by gem or class, by length"},
         {"M, P", "mark this time; keep a picture (PNG)"},
+        {"R", "record from here on; again: end the recording, -o's too"},
         {"Esc", "close, let go; never quits"},
         {"Space", "pause, go on"},
         {"L, End", "back to now; to a recording's end"},

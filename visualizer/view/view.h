@@ -51,6 +51,8 @@ typedef struct view_model {
     const sim *sim;  /* NULL: no open frames */
     const notes *notes;     /* NULL: the program has marked nothing */
     const figures *figures; /* NULL: of a method only what is in sight is known */
+    bool is_file;           /* of a recording: history, figures and notes have this much of it by now */
+    double read_share;
     uint64_t now_ns; /* the picture's right end: CLOCK_MONOTONIC while a program runs, its last event's time afterwards */
 } view_model;
 
@@ -63,6 +65,8 @@ typedef struct view_status {
     uint64_t memory_bytes, memory_budget;
     const char *device; /* NULL: not shown */
     const char *note;   /* one line about what the user should know, NULL: nothing */
+    const char *recording; /* name of the file that is being recorded into, NULL: none is */
+    uint64_t recorded_bytes;
     bool ended;         /* every program has ended */
     bool is_file;       /* … as this is a recording of them */
     double read_share;  /* of that recording; 1: all of it has been read */
@@ -129,7 +133,7 @@ typedef struct view_box_ref {
 } view_box_ref;
 
 /* What the window is to do for the view. */
-typedef enum view_ask { VIEW_ASK_NONE = 0, VIEW_ASK_COPY, VIEW_ASK_SOURCE, VIEW_ASK_PICTURE } view_ask;
+typedef enum view_ask { VIEW_ASK_NONE = 0, VIEW_ASK_COPY, VIEW_ASK_SOURCE, VIEW_ASK_PICTURE, VIEW_ASK_RECORD } view_ask;
 
 typedef struct view_request {
     view_ask ask;
