@@ -46,8 +46,6 @@ __attribute__((noreturn)) static void die(const char *what)
 
 /* ---- inputs ----------------------------------------------------------------------------------------------------- */
 
-static size_t slots_of(ev e) { return ev_kind_of(e) == EV_DEFINE ? 1 + (size_t)ev_define_slots(e.place) : 1; }
-
 static void ignore(void *context, uint32_t track, const sim_span *spans, size_t count)
 {
     *(size_t *)context += count;
@@ -67,7 +65,7 @@ static void prepare(input *in)
     uint32_t stream = sim_stream_open(s, catalog_process_add(c, 1, 1), CLOCK_SOURCE_TSC);
     for (size_t i = 0; i < in->count;) {
         size_t begin = i;
-        for (; i < in->count && i - begin < BLOCK_SIZE; i += slots_of(in->events[i])) {
+        for (; i < in->count && i - begin < BLOCK_SIZE; i += ev_slots(in->events[i])) {
             in->plain_count++;
             last_ticks = ev_ticks_of(in->events[i]);
         }
@@ -122,7 +120,7 @@ static void walk(input *in, uint32_t fiber_count, uint32_t depth_max, uint32_t r
 static void shift(ev *to, const input *in, uint64_t by)
 {
     memcpy(to, in->events, in->count * sizeof *to);
-    for (size_t i = 0; i < in->count; i += slots_of(in->events[i]))
+    for (size_t i = 0; i < in->count; i += ev_slots(in->events[i]))
         to[i].head += by;
 }
 
@@ -144,7 +142,7 @@ static void time_columns(const input *in, const ev *events, ev *back, double *en
     for (size_t i = 0; i < in->count;) {
         size_t end = i;
         while (end < in->count && end - i < WRITER_CHUNK_SLOTS)
-            end += slots_of(events[end]);
+            end += ev_slots(events[end]);
         packed.count = definitions.count = 0;
         double t = bench_thread_s();
         int error = columns_encode(c, events + i, (uint32_t)(end - i), &packed, &definitions, &plain, &defines);

@@ -46,8 +46,6 @@ typedef struct making {
     sim_state state;
 } making;
 
-static size_t slots_of(ev e) { return ev_kind_of(e) == EV_DEFINE ? 1 + (size_t)ev_define_slots(e.place) : 1; }
-
 static void keep(void *context, uint32_t track, const sim_span *spans, size_t count)
 {
     history_append(((making *)context)->history, track, spans, count);
@@ -58,7 +56,7 @@ static void load(making *m, const char *path)
     if (!bench_load(path, &m->events, &m->count) || !(m->later = mem_alloc(m->count + 1, sizeof(ev))))
         die("the events can't be read");
     uint64_t last = 0;
-    for (size_t i = 0; i < m->count; i += slots_of(m->events[i]))
+    for (size_t i = 0; i < m->count; i += ev_slots(m->events[i]))
         last = ev_ticks_of(m->events[i]);
     m->duration = (last - ev_ticks_of(m->events[0]) + 1000) & ~UINT64_C(0xff);
 }
@@ -67,7 +65,7 @@ static void load(making *m, const char *path)
 static void run_round(making *m, uint64_t round)
 {
     memcpy(m->later, m->events, m->count * sizeof(ev));
-    for (size_t i = 0; i < m->count; i += slots_of(m->events[i])) {
+    for (size_t i = 0; i < m->count; i += ev_slots(m->events[i])) {
         m->later[i].head += round * m->duration;
         if (round > 0 && ev_kind_of(m->events[i]) == EV_DEFINE && ev_define_what(m->events[i]) == EV_DEFINE_CLOCK)
             m->later[i].number = ev_define_number((ev_define)15, 0); /* a kind that nobody knows */
@@ -75,7 +73,7 @@ static void run_round(making *m, uint64_t round)
     for (size_t i = 0; i < m->count;) {
         size_t begin = i;
         while (i < m->count && i - begin < BLOCK_SLOTS)
-            i += slots_of(m->events[i]);
+            i += ev_slots(m->events[i]);
         record_writer_events(m->writer, 0, m->later + begin, i - begin);
         if (sim_run(m->sim, &(sim_block){m->stream, (uint32_t)(i - begin), m->later + begin}, 1) != 0)
             die("memory is out");
