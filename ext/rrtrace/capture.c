@@ -4,6 +4,8 @@
 #include "join.h"
 #include "methods.h"
 #include "ractors.h"
+#include "select.h"
+#include "target.h"
 #include "writer.h"
 
 #include <stdlib.h>
@@ -191,6 +193,8 @@ static void on_event(VALUE data, const rb_trace_arg_t *traced)
         name_is_stale(s);
 }
 
+void capture_event(stream *s, const rb_trace_arg_t *arg) { on_event(capture_as_data(s), arg); }
+
 /* GVL: held. The hook on a Ruby whose private memory is not as vm.h says: public accessors, and a count for a position. */
 static void on_event_counted(VALUE data, const rb_trace_arg_t *traced)
 {
@@ -322,6 +326,8 @@ void capture_hooks(const stream *s, capture_hook hooks[2])
     if (capture.options.blocks)
         events |= RUBY_EVENT_B_CALL | RUBY_EVENT_B_RETURN;
     hooks[0] = (capture_hook){as_hook(frames_known.positions_ok ? on_event : on_event_counted), events};
+    if (capture.by_target)
+        hooks[0] = (capture_hook){as_hook(target_on_event), TARGET_EVENTS};
     hooks[1] = (capture_hook){as_hook(on_gc), RUBY_INTERNAL_EVENT_GC_ENTER | RUBY_INTERNAL_EVENT_GC_EXIT};
 }
 
@@ -337,6 +343,7 @@ static void remove_event_hooks(void)
 {
     rb_remove_event_hook(as_hook(on_event));
     rb_remove_event_hook(as_hook(on_event_counted));
+    rb_remove_event_hook(as_hook(target_on_event));
     rb_remove_event_hook(as_hook(on_gc));
 }
 
@@ -352,6 +359,8 @@ void capture_add_hooks(stream *s)
     }
     add_event_hooks(s);
     once.hooks_added = true;
+    if (capture.by_target)
+        target_start();
 }
 
 /* Does nothing, but adding and removing it has CRuby work out anew which events the current Ractor's hooks want. */
@@ -420,6 +429,7 @@ void capture_open(stream *s, const ev_clock_def clocks[2])
 void capture_start(stream *s, capture_options options, const ev_clock_def clocks[2])
 {
     capture.options = options;
+    capture.by_target = frames_known.code_ok && select_names_what();
     capture.main_thread = rb_thread_main();
     atomic_store(&capture.gc_open_in, NULL);
     atomic_store(&capture.thread_count, 0);
@@ -438,6 +448,7 @@ void capture_drain_users(stream *s)
 void capture_stop(stream *s)
 {
     atomic_store(&s->mode, CAPTURE_OFF);
+    target_stop();
     if (once.hooks_added)
         remove_event_hooks();
     once.hooks_added = false;
@@ -451,6 +462,7 @@ void capture_stop(stream *s)
 void capture_forget_in_child(void)
 {
     atomic_store(&capture.gc_open_in, NULL);
+    target_fix_lock_in_child();
     for (stream *s = &capture_main; s; s = s == &capture_main ? ractors_first() : s->next) {
         atomic_store(&s->users, 0);
         s->ring = NULL; /* MADV_DONTFORK: it is not mapped here */
