@@ -12,6 +12,8 @@
 #include "sim/sim.h"
 #include "wire/clock.h"
 
+#include "support/bench.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,16 +24,6 @@
 #define ROUNDS 9
 #define METHODS 500u
 #define SEED UINT64_C(20240229)
-
-static uint64_t random_next(uint64_t *state)
-{
-    uint64_t x = *state; /* xorshift64*, Vigna 2016 */
-    x ^= x >> 12;
-    x ^= x << 25;
-    x ^= x >> 27;
-    *state = x;
-    return x * UINT64_C(0x2545F4914F6CDD1D);
-}
 
 typedef struct walk {
     uint32_t depth_max, threads, fibers_per_thread;
@@ -56,17 +48,17 @@ static uint64_t make(ev *out, uint32_t count, const walk *how)
     out[i++] = ev_make(EV_SWITCH, ticks, 1, 1);
     while (i < count) {
         fiber_state *f = &fibers[current];
-        ticks += 20 + random_next(&state) % 64;
-        if (how->run_events && random_next(&state) % how->run_events == 0) {
-            current = (uint32_t)(random_next(&state) % fiber_count);
+        ticks += 20 + bench_random(&state) % 64;
+        if (how->run_events && bench_random(&state) % how->run_events == 0) {
+            current = (uint32_t)(bench_random(&state) % fiber_count);
             out[i++] = ev_make(EV_SWITCH, ticks, current + 1, current / how->fibers_per_thread + 1);
             continue;
         }
-        bool deepen = f->depth == 0 || (f->depth < how->depth_max && (random_next(&state) & 1)) ||
-                      (how->depth_max > 1000 && f->depth < how->depth_max / 2 && random_next(&state) % 8);
+        bool deepen = f->depth == 0 || (f->depth < how->depth_max && (bench_random(&state) & 1)) ||
+                      (how->depth_max > 1000 && f->depth < how->depth_max / 2 && bench_random(&state) % 8);
         if (deepen) {
             f->depth++;
-            out[i++] = ev_make(EV_CALL, ticks, 1 + (uint32_t)(random_next(&state) % METHODS), f->base - f->depth * 56u);
+            out[i++] = ev_make(EV_CALL, ticks, 1 + (uint32_t)(bench_random(&state) % METHODS), f->base - f->depth * 56u);
         } else {
             out[i++] = ev_make(EV_RETURN, ticks, 0, f->base - f->depth * 56u);
             f->depth--;
@@ -77,10 +69,6 @@ static uint64_t make(ev *out, uint32_t count, const walk *how)
     free(depths);
     return returns;
 }
-
-/* CPU time of this thread: what other programs take is not counted. */
-static double cpu_s(void) { return (double)clock_ns(CLOCK_THREAD_CPUTIME_ID) * 1e-9; }
-static double wall_s(void) { return (double)clock_ns(CLOCK_MONOTONIC) * 1e-9; }
 
 typedef struct sink_state {
     uint64_t spans;
@@ -98,22 +86,11 @@ static void sink(void *context, uint32_t track, const sim_span *spans, size_t co
         figures_take(s->figures, track, spans, count);
 }
 
-static double median(double *values, int count)
-{
-    for (int i = 1; i < count; i++)
-        for (int k = i; k > 0 && values[k] < values[k - 1]; k--) {
-            double t = values[k];
-            values[k] = values[k - 1];
-            values[k - 1] = t;
-        }
-    return values[count / 2];
-}
-
 static double time_copy(const ev *events, ev *to)
 {
-    double t = cpu_s();
+    double t = bench_thread_s();
     memcpy(to, events, sizeof *events * EVENT_COUNT);
-    t = cpu_s() - t;
+    t = bench_thread_s() - t;
     if (memcmp(&to[EVENT_COUNT - 1], &events[EVENT_COUNT - 1], sizeof *to) != 0)
         exit(1);
     return t;
@@ -139,10 +116,10 @@ static double time_scan(const ev *events, uint64_t returns, workers *w, bool sto
     process = catalog_process_add(c, 1, 1), stream = sim_stream_open(s, process, CLOCK_SOURCE_MONOTONIC);
     for (uint32_t i = 0; i < EVENT_COUNT / BLOCK_SIZE; i++)
         blocks[i].stream = stream;
-    double t = w ? wall_s() : cpu_s();
+    double t = w ? bench_wall_s() : bench_thread_s();
     if (sim_run(s, blocks, EVENT_COUNT / BLOCK_SIZE) != 0)
         exit(1);
-    t = (w ? wall_s() : cpu_s()) - t;
+    t = (w ? bench_wall_s() : bench_thread_s()) - t;
     if (result.spans != returns && !store)
         fprintf(stderr, "engine: %llu spans, wanted %llu\n", (unsigned long long)result.spans, (unsigned long long)returns), exit(1);
     sim_delete(s);
@@ -159,13 +136,13 @@ static double time_stage(const ev *events, int stage)
     timebase clock;
     timebase_init(&clock);
     for (uint32_t i = 0; i < EVENT_COUNT / BLOCK_SIZE; i++) {
-        double t = cpu_s();
+        double t = bench_thread_s();
         block_summarise(&w, events + (size_t)i * BLOCK_SIZE, BLOCK_SIZE);
-        double t2 = cpu_s();
+        double t2 = bench_thread_s();
         block_line *line = vec_push(&w.lines);
         *line = (block_line){0, clock.line};
         block_emit(&w);
-        total += stage == 0 ? t2 - t : cpu_s() - t2;
+        total += stage == 0 ? t2 - t : bench_thread_s() - t2;
     }
     return total;
 }
@@ -204,14 +181,14 @@ static double ratio(const double *a, const double *b)
     double quotients[ROUNDS];
     for (int i = 0; i < ROUNDS; i++)
         quotients[i] = a[i] / b[i];
-    return median(quotients, ROUNDS);
+    return bench_median(quotients, ROUNDS);
 }
 
 static double rate(const double *seconds)
 {
     double sorted[ROUNDS];
     memcpy(sorted, seconds, sizeof sorted);
-    return EVENT_COUNT / median(sorted, ROUNDS);
+    return EVENT_COUNT / bench_median(sorted, ROUNDS);
 }
 
 /* The two benchmarks share a build folder; the other answers for the history alone. */
@@ -228,9 +205,10 @@ static void run_store_bench(const char *own_path)
 
 int main(int argc, char **argv)
 {
+    (void)argc;
     ev *copy = mem_aligned(64, sizeof *copy * EVENT_COUNT);
     workers *two = NULL;
-    if (argc < 1 || !copy || workers_new(&two, 2) != 0)
+    if (!copy || workers_new(&two, 2) != 0)
         return 1;
     memset(copy, 1, sizeof *copy * EVENT_COUNT);
     for (int r = 0; r < ROWS; r++) {

@@ -9,6 +9,8 @@
 #include "sim/sim.h"
 #include "wire/clock.h"
 
+#include "support/bench.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,23 +30,13 @@
 #define QUERY_ROUNDS 15
 #define SEED UINT64_C(20240229)
 
-static uint64_t random_next(uint64_t *state)
-{
-    uint64_t x = *state; /* xorshift64*, Vigna 2016 */
-    x ^= x >> 12;
-    x ^= x << 25;
-    x ^= x >> 27;
-    *state = x;
-    return x * UINT64_C(0x2545F4914F6CDD1D);
-}
-
 /* Ends with every stack empty, so that it can follow itself. */
 static void make_stretch(ev *out)
 {
     uint64_t state = SEED;
     uint32_t depth[THREADS] = {0}, current = 0, open = 0;
     for (uint32_t i = 0; i < STRETCH; i++) {
-        uint64_t dice = random_next(&state), ticks = (uint64_t)i * NS_PER_EVENT + dice % NS_PER_EVENT;
+        uint64_t dice = bench_random(&state), ticks = (uint64_t)i * NS_PER_EVENT + dice % NS_PER_EVENT;
         uint32_t rest = STRETCH - i - THREADS * 2 - 2;
         bool ends = open >= rest || rest > STRETCH;
         if (i == 0 || (ends ? depth[current] == 0 : dice % 401 == 0)) {
@@ -98,13 +90,8 @@ static double query_ms(const history *h, const catalog *c, uint64_t begin_ns, ui
                 history_query(h, track, depth, begin_ns, end_ns, (end_ns - begin_ns) / PIXELS, nodes, 4 * PIXELS);
         }
         rounds[round] = (double)(clock_ns(CLOCK_THREAD_CPUTIME_ID) - start) * 1e-6;
-        for (int k = round; k > 0 && rounds[k] < rounds[k - 1]; k--) {
-            double t = rounds[k];
-            rounds[k] = rounds[k - 1];
-            rounds[k - 1] = t;
-        }
     }
-    return rounds[QUERY_ROUNDS / 2];
+    return bench_median(rounds, QUERY_ROUNDS);
 }
 
 typedef struct run {

@@ -112,8 +112,9 @@ class Overhead
     prepare
     results = @workloads.to_h { |workload| [workload, measure(workload).tap { |figures| show(workload, *figures) }] }
     @skipped.each { |variant, why| puts "#{VARIANTS.fetch(variant)}: left out, #{why}" }
-    puts format("reading the clock: %.1f ns for the counter that rrtrace reads, %.1f ns for clock_gettime", *clock_ns), ""
-    keys(*results["empty"]) if results["empty"]
+    clock = clock_ns
+    puts format("reading the clock: %.1f ns for the counter that rrtrace reads, %.1f ns for clock_gettime", *clock), ""
+    keys(*results["empty"], clock.first) if results["empty"]
   ensure
     @screen&.close
   end
@@ -244,14 +245,14 @@ class Overhead
 
   def human(value) = (value >= 1e6) ? format("%.1f M", value / 1e6) : format("%.0f k", value / 1e3)
 
-  def keys(calls, figures, long)
+  def keys(calls, figures, long, clock)
     return unless figures["record"]
 
     puts "overhead.added_ns_per_call: #{(Lab.median(added("record", figures)) / calls).round(1)}"
     {"raw" => "vs_raw_hook", "ring" => "vs_plain_ring", "ruby_prof" => "vs_ruby_prof"}.each do |variant, key|
       puts "overhead.#{key}: #{Lab.median(ratios("record", variant, figures)).round(3)}" if figures[variant]
     end
-    puts "overhead.clock_ns: #{clock_ns.first.round(1)}"
+    puts "overhead.clock_ns: #{clock.round(1)}"
     puts "overhead.long.added_ns_per_call: #{long[:added_ns].fdiv(calls).round(1)}"
     puts "overhead.long.waits: #{long[:waits]}"
   end

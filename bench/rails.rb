@@ -76,7 +76,7 @@ class RailsBench
     database = {"DATABASE_URL" => "sqlite3:#{File.join(@folder, "#{variant}#{threads}.sqlite3")}?pool=16"}
     pid = Process.spawn(environment(variant).merge(database), *before(variant, "server#{threads}"), *puma, chdir: SHOP, out: log, err: [:child, :out])
     @started << pid
-    server = {pid: pid, port: port, log: log, variant: variant}
+    server = {pid: pid, port: port, log: log, variant: variant, recording: recording("server#{threads}")}
     PAGES.each { |page| wait_for(server, page) }
     server
   end
@@ -84,13 +84,16 @@ class RailsBench
   def environment(variant)
     common = Lab::CLEAN.merge("BUNDLE_GEMFILE" => File.join(File.dirname(@gems, 2), "Gemfile"), "BUNDLE_PATH" => File.dirname(@gems, 2),
       "RAILS_ENV" => "production", "SHOP_FOLDER" => @folder, "RUBYOPT" => "-rbundler/setup", "WEB_CONCURRENCY" => nil)
-    common["RUBYOPT"] += " -I#{@hooks} -r#{File.join(__dir__, "support/hooks/raw")}" if variant == "raw"
+    common["RUBYOPT"] += " #{raw_hook}" if variant == "raw"
     common
   end
 
+  # Ruby's option for an empty hook.
+  def raw_hook = "-I#{@hooks} -r#{File.join(__dir__, "support/hooks/raw")}"
+
   # What stands before the command that is measured.
   def before(variant, name)
-    (variant == "record") ? [Lab::RUBY, File.join(Lab::ROOT, "exe/rrtrace"), "--no-window", "-o", recording(name), "--"] : []
+    (variant == "record") ? Lab.rrtrace("--no-window", "-o", recording(name), "--") : []
   end
 
   def recording(name) = File.join(@folder, "#{name}.rrt")
@@ -135,9 +138,7 @@ class RailsBench
     servers.each_value do |server|
       next unless server[:variant] == "record"
 
-      events = File.read(server[:log])
-      size = Dir[File.join(@folder, "server*.rrt")].sum { |path| File.size(path) }
-      abort "nothing was recorded:\n#{events}" if size < 100_000
+      abort "nothing was recorded:\n#{File.read(server[:log])}" if File.size(server[:recording]) < 100_000
     end
   end
 
@@ -147,7 +148,7 @@ class RailsBench
     jobs = 300 * threads
     answers = rounds do |variant|
       command = [*before(variant, "pool"), Lab::RUBY, File.join(__dir__, "support/pool_child.rb"), threads.to_s, jobs.to_s]
-      environment = Lab::CLEAN.merge((variant == "raw") ? {"RUBYOPT" => environment("raw")["RUBYOPT"].sub("-rbundler/setup ", "")} : {})
+      environment = Lab::CLEAN.merge((variant == "raw") ? {"RUBYOPT" => raw_hook} : {})
       said = IO.popen([environment, *command, err: File::NULL], &:read)
       abort "#{variant}: the pool failed" unless $?.success?
       Answer.new(*said.split.map(&:to_f))

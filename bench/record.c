@@ -14,6 +14,8 @@
 #include "sim/sim.h"
 #include "wire/clock.h"
 
+#include "support/bench.h"
+
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,31 +42,6 @@ __attribute__((noreturn)) static void die(const char *what)
 {
     fprintf(stderr, "record: %s\n", what);
     exit(1);
-}
-
-static double thread_cpu_s(void) { return (double)clock_ns(CLOCK_THREAD_CPUTIME_ID) * 1e-9; }
-static double process_cpu_s(void) { return (double)clock_ns(CLOCK_PROCESS_CPUTIME_ID) * 1e-9; }
-static double wall_s(void) { return (double)clock_ns(CLOCK_MONOTONIC) * 1e-9; }
-
-static uint64_t random_next(uint64_t *state)
-{
-    uint64_t x = *state; /* xorshift64*, Vigna 2016 */
-    x ^= x >> 12;
-    x ^= x << 25;
-    x ^= x >> 27;
-    *state = x;
-    return x * UINT64_C(0x2545F4914F6CDD1D);
-}
-
-static double median(double *values, int count)
-{
-    for (int i = 1; i < count; i++)
-        for (int k = i; k > 0 && values[k] < values[k - 1]; k--) {
-            double t = values[k];
-            values[k] = values[k - 1];
-            values[k - 1] = t;
-        }
-    return values[count / 2];
 }
 
 /* ---- inputs ----------------------------------------------------------------------------------------------------- */
@@ -110,16 +87,8 @@ static void prepare(input *in)
 
 static void load(input *in, const char *path)
 {
-    FILE *f = fopen(path, "rb");
-    if (!f || fseek(f, 0, SEEK_END) != 0)
+    if (!bench_load(path, &in->events, &in->count))
         die("the events can't be read");
-    long bytes = ftell(f);
-    rewind(f);
-    in->count = (size_t)bytes / sizeof(ev);
-    in->events = mem_alloc(in->count + 1, sizeof(ev));
-    if (bytes < 16 || !in->events || fread(in->events, sizeof(ev), in->count, f) != in->count)
-        die("the events can't be read");
-    fclose(f);
     prepare(in);
 }
 
@@ -134,13 +103,13 @@ static void walk(input *in, uint32_t fiber_count, uint32_t depth_max, uint32_t r
     in->events[in->count++] = ev_make(EV_SWITCH, ticks, 1, 1);
     while (in->count < WALK_EVENTS) {
         uint32_t base = 0x7f000000u + current * 0x00010040u;
-        ticks += 20 + random_next(&state) % 64;
-        if (run_events && random_next(&state) % run_events == 0) {
-            current = (uint32_t)(random_next(&state) % fiber_count);
+        ticks += 20 + bench_random(&state) % 64;
+        if (run_events && bench_random(&state) % run_events == 0) {
+            current = (uint32_t)(bench_random(&state) % fiber_count);
             in->events[in->count++] = ev_make(EV_SWITCH, ticks, current + 1, 1);
-        } else if (depths[current] == 0 || (depths[current] < depth_max && (random_next(&state) & 1))) {
+        } else if (depths[current] == 0 || (depths[current] < depth_max && (bench_random(&state) & 1))) {
             depths[current]++;
-            in->events[in->count++] = ev_make(EV_CALL, ticks, 1 + (uint32_t)(random_next(&state) % 500), base - depths[current] * 56u);
+            in->events[in->count++] = ev_make(EV_CALL, ticks, 1 + (uint32_t)(bench_random(&state) % 500), base - depths[current] * 56u);
         } else {
             in->events[in->count++] = ev_make(EV_RETURN, ticks, 0, base - depths[current]-- * 56u);
         }
@@ -177,14 +146,14 @@ static void time_columns(const input *in, const ev *events, ev *back, double *en
         while (end < in->count && end - i < WRITER_CHUNK_SLOTS)
             end += slots_of(events[end]);
         packed.count = definitions.count = 0;
-        double t = thread_cpu_s();
+        double t = bench_thread_s();
         int error = columns_encode(c, events + i, (uint32_t)(end - i), &packed, &definitions, &plain, &defines);
         crc ^= crc32c(0, packed.items, packed.count);
-        double t2 = thread_cpu_s();
+        double t2 = bench_thread_s();
         *encode_s += t2 - t;
         if (!error)
             error = columns_decode(c, packed.items, packed.count, definitions.items, definitions.count, back + i, (uint32_t)(end - i));
-        *decode_s += thread_cpu_s() - t2;
+        *decode_s += bench_thread_s() - t2;
         if (error)
             die("the columns do not come back");
         i = end;
@@ -232,10 +201,10 @@ static double time_write(const input *in, const ev *events, const char *path, do
         give(w, in, events);
     record_writer_flush(w);
     uint64_t before = record_writer_stats_of(w).file_bytes;
-    double t = process_cpu_s();
+    double t = bench_process_s();
     give(w, in, events);
     record_writer_flush(w);
-    t = process_cpu_s() - t;
+    t = bench_process_s() - t;
     *bytes = (double)(record_writer_stats_of(w).file_bytes - before) / (double)in->plain_count;
     end_file(w);
     record_writer_close(w);
@@ -261,9 +230,9 @@ static double time_read(const input *in, const ev *events, const char *path, ev 
         uint32_t slots;
         if (record_chunk_at(r, i).kind != RECORD_EVENTS)
             continue;
-        double before = thread_cpu_s();
+        double before = bench_thread_s();
         int error = record_read_events(r, i, back, WRITER_CHUNK_SLOTS, &slots);
-        t += thread_cpu_s() - before;
+        t += bench_thread_s() - before;
         if (error)
             die(record_info_of(r).problem);
         for (size_t k = 0; k < slots;) {
@@ -288,9 +257,9 @@ static rates measure(const input *in, const char *path)
         die("memory is out, or there are too few events");
     for (int round = 0; round < ROUNDS; round++) {
         shift(events, in, (uint64_t)round * in->duration);
-        copies[round] = thread_cpu_s();
+        copies[round] = bench_thread_s();
         memcpy(back, events, in->count * sizeof *events);
-        copies[round] = thread_cpu_s() - copies[round];
+        copies[round] = bench_thread_s() - copies[round];
         time_columns(in, events, back, &encodes[round], &decodes[round]);
         writes[round] = time_write(in, events, path, &bytes[round]);
         reads[round] = time_read(in, events, path, back);
@@ -298,8 +267,8 @@ static rates measure(const input *in, const char *path)
     mem_free(events);
     mem_free(back);
     double n = (double)in->plain_count;
-    return (rates){n / median(copies, ROUNDS), n / median(encodes, ROUNDS), n / median(decodes, ROUNDS),
-                   n / median(writes, ROUNDS), n / median(reads, ROUNDS), median(bytes, ROUNDS)};
+    return (rates){n / bench_median(copies, ROUNDS), n / bench_median(encodes, ROUNDS), n / bench_median(decodes, ROUNDS),
+                   n / bench_median(writes, ROUNDS), n / bench_median(reads, ROUNDS), bench_median(bytes, ROUNDS)};
 }
 
 /* ---- opening a gigabyte ---------------------------------------------------------------------------------------------- */
@@ -318,14 +287,14 @@ static double open_ms(const char *path, opening *o, bool is_cold)
         if (fd < 0 || (is_cold && posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED) != 0))
             die("the big file is gone");
         close(fd);
-        double t = wall_s();
+        double t = bench_wall_s();
         record_reader *r = open_file(path);
-        times[round] = (wall_s() - t) * 1e3;
+        times[round] = (bench_wall_s() - t) * 1e3;
         o->events = record_info_of(r).event_count;
         o->chunks = record_info_of(r).chunk_count;
         record_close(r);
     }
-    return median(times, ROUNDS);
+    return bench_median(times, ROUNDS);
 }
 
 static opening open_big(const input *in, const char *path)

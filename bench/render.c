@@ -19,6 +19,8 @@
 #include "view/view.h"
 #include "wire/clock.h"
 
+#include "support/bench.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,16 +57,6 @@ static void fail(const char *why)
 {
     fprintf(stderr, "render: %s\n", why);
     exit(1);
-}
-
-static uint64_t random_next(program *p)
-{
-    uint64_t x = p->random; /* xorshift64*, Vigna 2016 */
-    x ^= x >> 12;
-    x ^= x << 25;
-    x ^= x >> 27;
-    p->random = x;
-    return x * UINT64_C(0x2545F4914F6CDD1D);
 }
 
 static void sink(void *context, uint32_t track, const sim_span *spans, size_t count)
@@ -159,7 +151,7 @@ static void pause_for_gc(program *p)
 /* The next event or two. Deep programs recurse all the way down and come back, others walk at random. */
 static void step(program *p)
 {
-    uint64_t dice = random_next(p);
+    uint64_t dice = bench_random(&p->random);
     uint32_t *depth = &p->depth[p->current], base = 0x08000000u + 0x02000000u * p->current;
     p->now_ns += dice % (2 * NS_PER_EVENT);
     if (dice % 401 == 0)
@@ -226,17 +218,6 @@ typedef struct cost {
     double query, build, upload, cpu, device, frame, boxes;
     double all_cpu; /* mean of what all threads take for a frame: on a software device on a busy machine, the fairest */
 } cost;
-
-static double median(double *values, size_t count)
-{
-    for (size_t i = 1; i < count; i++)
-        for (size_t k = i; k > 0 && values[k] < values[k - 1]; k--) {
-            double t = values[k];
-            values[k] = values[k - 1];
-            values[k - 1] = t;
-        }
-    return values[count / 2];
-}
 
 /* To and fro in time, in and out. */
 static void move(view *v, int frame)
@@ -305,8 +286,8 @@ static cost measure(gpu *g, program *p, const look *l)
             values[k][i - WARM_UP] = all[k];
     }
     view_delete(v);
-    return (cost){median(values[0], FRAMES), median(values[1], FRAMES), median(values[2], FRAMES), median(values[3], FRAMES),
-                  median(values[4], FRAMES), median(values[5], FRAMES), median(values[6], FRAMES), (double)all_ns * 1e-6 / FRAMES};
+    return (cost){bench_median(values[0], FRAMES), bench_median(values[1], FRAMES), bench_median(values[2], FRAMES), bench_median(values[3], FRAMES),
+                  bench_median(values[4], FRAMES), bench_median(values[5], FRAMES), bench_median(values[6], FRAMES), (double)all_ns * 1e-6 / FRAMES};
 }
 
 /* ---- what is asked -------------------------------------------------------------------------------------------------- */

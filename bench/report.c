@@ -8,6 +8,8 @@
 #include "report/report.h"
 #include "wire/clock.h"
 
+#include "support/bench.h"
+
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,16 +22,6 @@
 #define METHODS 500u
 #define SEED UINT64_C(20240229)
 
-static uint64_t random_next(uint64_t *state)
-{
-    uint64_t x = *state; /* xorshift64*, Vigna 2016 */
-    x ^= x >> 12;
-    x ^= x << 25;
-    x ^= x >> 27;
-    *state = x;
-    return x * UINT64_C(0x2545F4914F6CDD1D);
-}
-
 /* Methods call few others, as in programs: a callee is near its caller. */
 static uint64_t make(ev *out, uint32_t depth_max, uint32_t fiber_count)
 {
@@ -39,10 +31,10 @@ static uint64_t make(ev *out, uint32_t depth_max, uint32_t fiber_count)
         exit(1);
     out[0] = ev_make(EV_SWITCH, ticks, 1, 1);
     for (uint32_t i = 1; i < EVENT_COUNT; i++) {
-        ticks += 20 + random_next(&state) % 64;
-        uint64_t what = random_next(&state);
+        ticks += 20 + bench_random(&state) % 64;
+        uint64_t what = bench_random(&state);
         if (fiber_count > 1 && what % 200 == 0) {
-            current = (uint32_t)(random_next(&state) % fiber_count);
+            current = (uint32_t)(bench_random(&state) % fiber_count);
             out[i] = ev_make(EV_SWITCH, ticks, current + 1, current + 1);
             continue;
         }
@@ -78,19 +70,6 @@ static void make_definitions(void)
     }
 }
 
-static double cpu_s(void) { return (double)clock_ns(CLOCK_THREAD_CPUTIME_ID) * 1e-9; }
-
-static double median(double *values, int count)
-{
-    for (int i = 1; i < count; i++)
-        for (int k = i; k > 0 && values[k] < values[k - 1]; k--) {
-            double t = values[k];
-            values[k] = values[k - 1];
-            values[k - 1] = t;
-        }
-    return values[count / 2];
-}
-
 static double time_report(const ev *events, uint64_t calls)
 {
     char error[256];
@@ -98,13 +77,13 @@ static double time_report(const ev *events, uint64_t calls)
     if (report_new(&r, &(report_desc){.longest_count = 20}, error, sizeof error) != 0)
         exit(1);
     uint32_t stream = report_stream_open(r, 1);
-    double t = cpu_s();
+    double t = bench_thread_s();
     report_run(r, stream, definitions, METHODS * DEFINE_SLOTS);
     for (uint32_t i = 0; i < EVENT_COUNT; i += BLOCK_SIZE)
         report_run(r, stream, events + i, BLOCK_SIZE);
     report_stream_close(r, stream, true);
     report_finish(r);
-    t = cpu_s() - t;
+    t = bench_thread_s() - t;
     report_model m = report_model_of(r);
     for (size_t i = 0; i < m.method_count; i++)
         calls -= m.methods[i].calls;
@@ -121,7 +100,7 @@ static double time_jsonl(const ev *events)
     int fd = open("/dev/null", O_WRONLY);
     if (pen_init(&p, fd) != 0 || jsonl_new(&j, &p, 0) != 0)
         exit(1);
-    double t = cpu_s();
+    double t = bench_thread_s();
     for (int pass = 0; pass < 2; pass++) {
         uint32_t stream = jsonl_stream_open(j, 1);
         jsonl_run(j, stream, definitions, METHODS * DEFINE_SLOTS);
@@ -132,7 +111,7 @@ static double time_jsonl(const ev *events)
             jsonl_second_pass(j);
     }
     pen_finish(&p);
-    t = cpu_s() - t;
+    t = bench_thread_s() - t;
     jsonl_delete(j);
     pen_free(&p);
     close(fd);
@@ -158,14 +137,14 @@ int main(void)
         uint64_t calls = make(events, rows[r].depth_max, rows[r].fibers);
         double copies[ROUNDS], reports[ROUNDS], exports[ROUNDS], m = EVENT_COUNT / 1e6;
         for (int i = 0; i < ROUNDS; i++) {
-            double t = cpu_s();
+            double t = bench_thread_s();
             memcpy(copy, events, sizeof *events * EVENT_COUNT);
-            copies[i] = cpu_s() - t;
+            copies[i] = bench_thread_s() - t;
             reports[i] = time_report(events, calls);
             exports[i] = time_jsonl(events);
         }
-        double reported = m / median(reports, ROUNDS), exported = m / median(exports, ROUNDS);
-        printf("%-22s %10.0f %12.1f %12.1f\n", rows[r].name, m / median(copies, ROUNDS), reported, exported);
+        double reported = m / bench_median(reports, ROUNDS), exported = m / bench_median(exports, ROUNDS);
+        printf("%-22s %10.0f %12.1f %12.1f\n", rows[r].name, m / bench_median(copies, ROUNDS), reported, exported);
         if (r == 0) {
             report_rate = reported;
             jsonl_rate = exported;

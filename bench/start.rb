@@ -51,7 +51,7 @@ puts Lab.machine, ""
 check_require
 Dir.mktmpdir("rrtrace-bench") do |folder|
   recording = File.join(folder, "start.rrt")
-  traced = [Lab::RUBY, File.join(Lab::ROOT, "exe/rrtrace"), "--no-window", "-o", recording, "--"]
+  traced = Lab.rrtrace("--no-window", "-o", recording, "--")
   ruby = [Lab::RUBY, "-e", ""]
   # what => [command, what it is compared with]
   commands = {

@@ -8,7 +8,8 @@
  */
 #include "base/mem.h"
 #include "history/store.h"
-#include "wire/clock.h"
+
+#include "support/bench.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,16 +24,6 @@
 #define LARGE_COUNT ((size_t)100 * 1000 * 1000)
 #define EVENT_BYTES 16u
 
-static uint64_t random_next(uint64_t *state)
-{
-    uint64_t x = *state;
-    x ^= x >> 12;
-    x ^= x << 25;
-    x ^= x >> 27;
-    *state = x;
-    return x * UINT64_C(0x2545F4914F6CDD1D);
-}
-
 /* A program whose stack depth walks at random. */
 typedef struct program {
     uint64_t state, now_ns;
@@ -44,7 +35,7 @@ typedef struct program {
 static void program_run(program *p, sim_span *spans, size_t count)
 {
     for (size_t i = 0; i < count;) {
-        uint64_t r = random_next(&p->state);
+        uint64_t r = bench_random(&p->state);
         p->now_ns += 20 + (r & 127);
         bool calls = p->depth == 0 || (p->depth < DEPTHS && (r >> 32 & 1));
         if (calls) {
@@ -57,20 +48,6 @@ static void program_run(program *p, sim_span *spans, size_t count)
                                 .depth = p->depth};
     }
 }
-
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *values, size_t count)
-{
-    qsort(values, count, sizeof *values, compare);
-    return values[count / 2];
-}
-
-static double seconds(void) { return (double)clock_ns(CLOCK_THREAD_CPUTIME_ID) * 1e-9; }
 
 static void *need(void *p)
 {
@@ -89,12 +66,12 @@ static double fill(history *h, program *p, size_t count)
     for (size_t done = 0; done < count;) {
         size_t n = count - done < RUN ? count - done : RUN;
         program_run(p, run, n);
-        double begin = seconds();
+        double begin = bench_thread_s();
         if (history_append(h, 0, run, n) != 0) {
             fprintf(stderr, "store: an append failed\n");
             exit(1);
         }
-        spent += seconds() - begin;
+        spent += bench_thread_s() - begin;
         done += n;
     }
     return spent;
@@ -116,10 +93,10 @@ static double copy_events(size_t span_count)
     size_t bytes = span_count * 2 * EVENT_BYTES, block = RUN * 2 * EVENT_BYTES;
     unsigned char *from = need(mem_zalloc(1, block)), *to = need(mem_aligned(4096, bytes + block));
     memset(to, 1, bytes + block); /* a copy, not page faults */
-    double begin = seconds();
+    double begin = bench_thread_s();
     for (size_t done = 0; done < bytes; done += block)
         memcpy(to + done, from, block);
-    double spent = seconds() - begin;
+    double spent = bench_thread_s() - begin;
     mem_free(from);
     mem_free(to);
     return spent;
@@ -131,13 +108,13 @@ static double query_all(const history *h, uint64_t begin_ns, uint64_t end_ns, si
     uint64_t resolution_ns = (end_ns - begin_ns) / PIXELS;
     *answers = 0;
     *visited = 0;
-    double begin = seconds();
+    double begin = bench_thread_s();
     for (uint32_t depth = 0; depth < history_rows(h, 0); depth++) {
         uint64_t looked_at;
         *answers += history_query_counted(h, 0, depth, begin_ns, end_ns, resolution_ns, false, out, 4 * PIXELS, &looked_at);
         *visited += looked_at;
     }
-    return seconds() - begin;
+    return bench_thread_s() - begin;
 }
 
 typedef struct window {
@@ -160,7 +137,7 @@ static double compare_queries(const history *small, const history *large, const 
             uint64_t width = w->divisor ? (end_ns - begin_ns) / w->divisor : w->width_ns, middle = begin_ns + (end_ns - begin_ns) / 2;
             times[i][round] = query_all(both[i], middle - width / 2, middle + width / 2, &answers[i], &visited[i]);
         }
-    double few = median(times[0], QUERY_ROUNDS), many = median(times[1], QUERY_ROUNDS);
+    double few = bench_median(times[0], QUERY_ROUNDS), many = bench_median(times[1], QUERY_ROUNDS);
     printf("%-8s  %8.3f ms %8zu answers %9llu visited   %8.3f ms %8zu answers %9llu visited   ratio %.2f\n", w->name, few * 1e3,
            answers[0], (unsigned long long)visited[0], many * 1e3, answers[1], (unsigned long long)visited[1], many / few);
     return many / few;
@@ -179,7 +156,7 @@ static void bench_append(void)
         stats = history_stats_of(h);
         history_delete(h);
     }
-    double rate = (double)round_count / median(fresh, ROUNDS), copy_rate = (double)round_count * 2 / median(copy, ROUNDS);
+    double rate = (double)round_count / bench_median(fresh, ROUNDS), copy_rate = (double)round_count * 2 / bench_median(copy, ROUNDS);
 
     /* A history that is full: every chunk taken is one evicted. */
     double full[ROUNDS];
@@ -190,7 +167,7 @@ static void bench_append(void)
     fill(h, &p, round_count);
     for (int round = 0; round < ROUNDS; round++)
         full[round] = fill(h, &p, round_count);
-    double full_rate = (double)round_count / median(full, ROUNDS);
+    double full_rate = (double)round_count / bench_median(full, ROUNDS);
     history_delete(h);
 
     printf("append, one core     %7.1f M spans/s  %7.1f M events/s\n", rate / 1e6, rate / 5e5);

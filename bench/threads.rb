@@ -1,12 +1,13 @@
 # frozen_string_literal: true
 
-# Does an event cost more when many threads send it, and is every one of them there?
+# Does an event cost more when many threads or Ractors send it, and is every one of them there?
 #
 #   bin/bench threads [--rounds N]
 #
-# 1, 2, 8 and 64 threads share the same work: calls, and pipes to write into and read from. Each program runs untraced and
-# recorded, by turns; what recording adds, for each event, is compared with what it adds to one thread. Times are the
-# program's CPU time. Afterwards the recording's report must have exactly the calls that were made.
+# 1, 2, 8 and 64 threads, or 1 and 2 Ractors, share the same work: calls, and pipes to write into and read from. Each program runs
+# untraced and recorded, by turns; what recording adds, for each event, is compared with what it adds to one thread, or to one
+# Ractor. Two Ractors keep both cores of a small machine busy, on which everything is slower then: so the factor by which they
+# are slower than untraced is compared as well. Times are the program's CPU time. Afterwards the recording's report must have exactly the calls that were made.
 require "json"
 require "optparse"
 require "tmpdir"
@@ -14,15 +15,16 @@ require_relative "support/lab"
 
 CALLS = 1_600_000
 WRITES = 12_800
-COUNTS = [1, 2, 8, 64].freeze
+ROWS = [1, 2, 8, 64].map { ["Thread", _1] } + [1, 2].map { ["Ractor", _1] }
 
-# A program of that many threads; prints the CPU ns of the work itself.
+# A program of so many threads or Ractors; prints the CPU ns of the work itself.
 PROGRAM = <<~RUBY
-  threads, calls, writes = ARGV.map { Integer(_1) }
+  kind = ARGV.shift
+  count, calls, writes = ARGV.map { Integer(_1) }
   module Hammer
     def self.hit = nil
-    def self.work(calls, writes, pipe)
-      reader, writer = pipe
+    def self.work(calls, writes)
+      reader, writer = IO.pipe
       writes.times do
         writer.syswrite("ball")
         reader.sysread(4)
@@ -34,34 +36,41 @@ PROGRAM = <<~RUBY
       end
     end
   end
-  pipes = Array.new(threads) { IO.pipe }
-  gate = Thread::Queue.new
-  pool = pipes.map { |pipe| Thread.new { gate.pop; Hammer.work(calls / threads, writes / threads, pipe) } }
-  began = Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID, :nanosecond)
-  gate.close
-  pool.each(&:join)
-  puts Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID, :nanosecond) - began
+  now = -> { Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID, :nanosecond) }
+  part = [calls / count, writes / count]
+  if kind == "Ractor"
+    pool = Array.new(count) { Ractor.new(part) { |part| Ractor.receive; Hammer.work(*part) } }
+    began = now.call
+    pool.each { _1.send(nil) }.each(&:take)
+  else
+    gate = Thread::Queue.new
+    pool = Array.new(count) { Thread.new { gate.pop; Hammer.work(*part) } }
+    began = now.call
+    gate.close
+    pool.each(&:join)
+  end
+  puts now.call - began
 RUBY
 
-def rrtrace(*arguments) = [Lab::RUBY, File.join(Lab::ROOT, "exe/rrtrace"), *arguments]
+def name((kind, count)) = "#{count} #{kind}#{"s" if count > 1}"
 
-def cpu_ns(threads, prefix = [])
-  said = IO.popen([Lab::CLEAN, *prefix, Lab::RUBY, "-e", PROGRAM, threads.to_s, CALLS.to_s, WRITES.to_s], err: File::NULL, &:read)
-  abort "the program with #{threads} threads failed" unless $?.success?
+def cpu_ns(row, prefix = [])
+  said = IO.popen([Lab::CLEAN, *prefix, Lab::RUBY, "-W0", "-e", PROGRAM, *[*row, CALLS, WRITES].map(&:to_s)], err: File::NULL, &:read)
+  abort "the program with #{name(row)} failed" unless $?.success?
   said.to_i
 end
 
 def report(file)
-  JSON.parse(IO.popen([Lab::CLEAN, *rrtrace("report", file, "--format=json")], err: File::NULL, &:read))
+  JSON.parse(IO.popen([Lab::CLEAN, *Lab.rrtrace("report", file, "--format=json")], err: File::NULL, &:read))
 end
 
 # The events of a recording, which must be complete.
-def checked_events(file, threads)
+def checked_events(file, row)
   report = report(file)
   calls = report.fetch("methods").to_h { |method| [method.fetch("name"), method.fetch("calls")] }
   found = calls.values_at("Hammer.hit", "IO#syswrite", "IO#sysread", "Hammer.work")
-  wanted = [CALLS, WRITES, WRITES, threads]
-  abort "#{threads} threads: #{found} calls instead of #{wanted}, #{report["dropped"]} dropped" unless found == wanted && report["dropped"].zero?
+  wanted = [CALLS, WRITES, WRITES, row.last]
+  abort "#{name(row)}: #{found} calls instead of #{wanted}, #{report["dropped"]} dropped" unless found == wanted && report["dropped"].zero?
   report.fetch("events")
 end
 
@@ -71,24 +80,30 @@ puts Lab.machine, ""
 Dir.mktmpdir("rrtrace-bench") do |folder|
   file = File.join(folder, "threads.rrt")
   events = {}
-  added = COUNTS.to_h { |threads| [threads, []] } # ns an event
+  added = ROWS.to_h { |row| [row, []] } # ns an event
+  slower = ROWS.to_h { |row| [row, []] } # times
   rounds.times do |round|
     warn "round #{round + 1} of #{rounds}"
-    COUNTS.rotate(round).each do |threads|
-      plain = cpu_ns(threads)
-      traced = cpu_ns(threads, rrtrace("--no-window", "-o", file, "--"))
-      events[threads] = checked_events(file, threads)
-      added[threads] << (traced - plain).fdiv(events[threads])
+    ROWS.rotate(round).each do |row|
+      plain = cpu_ns(row)
+      traced = cpu_ns(row, Lab.rrtrace("--no-window", "-o", file, "--"))
+      events[row] = checked_events(file, row)
+      added[row] << (traced - plain).fdiv(events[row])
+      slower[row] << traced.fdiv(plain)
     end
   end
-  ratios = added.transform_values { |list| list.zip(added.fetch(1)).map { |mine, single| mine / single } }
-  rows = [["threads", "× one thread's", "middle half", "added ns/event", "events", "calls missing"]]
-  COUNTS.each do |threads|
-    low, high = Lab.quartiles(ratios[threads])
-    rows << [threads.to_s, format("%.2f", Lab.median(ratios[threads])), format("%.2f–%.2f", low, high), format("%.1f", Lab.median(added[threads])),
-      events[threads].to_s, "0"]
+  to_one = lambda do |figures|
+    ROWS.to_h { |kind, count| [[kind, count], figures[[kind, count]].zip(figures[[kind, 1]]).map { |mine, single| mine / single }] }
+  end
+  ratios, slowdowns = to_one[added], to_one[slower]
+  rows = [["", "× one's", "middle half", "added ns/event", "× untraced", "events", "calls missing"]]
+  ROWS.each do |row|
+    low, high = Lab.quartiles(ratios[row])
+    rows << [name(row), format("%.2f", Lab.median(ratios[row])), format("%.2f–%.2f", low, high), format("%.1f", Lab.median(added[row])),
+      format("%.2f", Lab.median(slower[row])), events[row].to_s, "0"]
   end
   Lab.table(rows)
   puts
-  COUNTS.drop(1).each { |threads| puts "threads.cost_ratio.#{threads}: #{Lab.median(ratios[threads]).round(3)}" }
+  ROWS.each { |kind, count| puts "#{kind.downcase}s.cost_ratio.#{count}: #{Lab.median(ratios[[kind, count]]).round(3)}" if count > 1 }
+  puts "ractors.slowdown_ratio.2: #{Lab.median(slowdowns[["Ractor", 2]]).round(3)}"
 end

@@ -13,6 +13,8 @@
 #include "view/view.h"
 #include "wire/clock.h"
 
+#include "support/bench.h"
+
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,8 +31,6 @@ __attribute__((noreturn)) static void die(const char *what)
     fprintf(stderr, "view: %s\n", what);
     exit(1);
 }
-
-static double wall_s(void) { return (double)clock_ns(CLOCK_MONOTONIC) * 1e-9; }
 
 /* ---- a recording ------------------------------------------------------------------------------------------------- */
 
@@ -55,16 +55,8 @@ static void keep(void *context, uint32_t track, const sim_span *spans, size_t co
 
 static void load(making *m, const char *path)
 {
-    FILE *f = fopen(path, "rb");
-    if (!f || fseek(f, 0, SEEK_END) != 0)
+    if (!bench_load(path, &m->events, &m->count) || !(m->later = mem_alloc(m->count + 1, sizeof(ev))))
         die("the events can't be read");
-    m->count = (size_t)ftell(f) / sizeof(ev);
-    rewind(f);
-    m->events = mem_alloc(m->count + 1, sizeof(ev));
-    m->later = mem_alloc(m->count + 1, sizeof(ev));
-    if (!m->events || !m->later || m->count == 0 || fread(m->events, sizeof(ev), m->count, f) != m->count)
-        die("the events can't be read");
-    fclose(f);
     uint64_t last = 0;
     for (size_t i = 0; i < m->count; i += slots_of(m->events[i]))
         last = ev_ticks_of(m->events[i]);
@@ -112,10 +104,10 @@ static void make(const char *events, const char *path)
     record_writer_stream_ends(m.writer, 0, NULL);
     record_writer_flush(m.writer);
     record_writer_stats stats = record_writer_stats_of(m.writer);
-    double t = wall_s();
+    double t = bench_wall_s();
     if (overview_build(m.catalog, m.history, m.sim, 0, begin_ns, end_ns, overview_node_limit(stats.event_count), &overview) != 0)
         die("memory is out");
-    t = wall_s() - t;
+    t = bench_wall_s() - t;
     record_writer_overview(m.writer, overview.items, overview.count, begin_ns, end_ns);
     if (record_writer_finish(m.writer) != 0)
         die(record_writer_problem(m.writer));
@@ -167,7 +159,7 @@ static opening open_once(const char *path, bool reads_all)
     record_reader *r;
     session *s;
     opening o = {0};
-    double t = wall_s();
+    double t = bench_wall_s();
     if (record_open(&r, path, error, sizeof error) != 0)
         die(error);
     if (session_open(&s, r, path, MEMORY_BYTES) != 0)
@@ -175,13 +167,13 @@ static opening open_once(const char *path, bool reads_all)
     session_status status = session_status_of(s);
     for (; !status.is_outlined; status = session_status_of(s))
         usleep(200);
-    o.outlined_ms = (wall_s() - t) * 1e3;
+    o.outlined_ms = (bench_wall_s() - t) * 1e3;
     o.boxes = build(s, &status);
-    o.built_ms = (wall_s() - t) * 1e3;
+    o.built_ms = (bench_wall_s() - t) * 1e3;
     session_look_at(s, 0, 0); /* there is a picture: on with it */
     for (; reads_all && status.read_share < 1; status = session_status_of(s))
         usleep(10000);
-    o.read_s = wall_s() - t;
+    o.read_s = bench_wall_s() - t;
     if (status.problem)
         die(status.problem);
     session_stop(s);

@@ -55,7 +55,7 @@ module Rrtrace
       start_with(options) { |settings| open_session(settings) }
     end
 
-    # Stops tracing and, without a window, waits until the picture is drawn. False when tracing was off.
+    # Stops tracing and, without a window, waits until the picture or recording is finished. False when tracing was off.
     def stop
       return false if @is_changing || !started?
 

@@ -11,6 +11,7 @@
 #ifndef RRTRACE_WIRE_CLOCK_H
 #define RRTRACE_WIRE_CLOCK_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <time.h>
 #if defined(__x86_64__)
@@ -38,20 +39,25 @@ static inline uint32_t clock_source_detect(void)
     return CLOCK_SOURCE_MONOTONIC;
 }
 
-static inline uint64_t clock_ticks(uint32_t source)
+/* Does this source need no call? Then clock_counter reads it. */
+static inline bool clock_is_counter(uint32_t source) { return __builtin_expect(source != CLOCK_SOURCE_MONOTONIC, 1); }
+
+static inline uint64_t clock_counter(void)
 {
 #if defined(__x86_64__)
-    if (__builtin_expect(source == CLOCK_SOURCE_TSC, 1))
-        return __builtin_ia32_rdtsc();
+    return __builtin_ia32_rdtsc();
 #elif defined(__aarch64__)
-    if (__builtin_expect(source == CLOCK_SOURCE_CNTVCT, 1)) {
-        uint64_t ticks;
-        __asm__ volatile("mrs %0, cntvct_el0" : "=r"(ticks));
-        return ticks;
-    }
+    uint64_t ticks;
+    __asm__ volatile("mrs %0, cntvct_el0" : "=r"(ticks));
+    return ticks;
+#else
+    return 0; /* no source is a counter here */
 #endif
-    (void)source;
-    return clock_ns(CLOCK_MONOTONIC);
+}
+
+static inline uint64_t clock_ticks(uint32_t source)
+{
+    return clock_is_counter(source) ? clock_counter() : clock_ns(CLOCK_MONOTONIC);
 }
 
 /* One calibration pair: the ticks in the middle of the tightest of a few looks at CLOCK_MONOTONIC. */

@@ -6,7 +6,7 @@
  *     | identity | writers' line | reader's line | … | slot 0 | slot 1 | … | slot (slot_count - 1) |
  *
  *          read_index <= write_index <= read_index + slot_count at all times; the slots in between are the reader's.
- * Use:     writer: ring_init once; ring_lock, ring_room, ring_put…, ring_publish, ring_unlock.
+ * Use:     writer: ring_init once; ring_lock, ring_room, ring_put…, ring_publish, ring_unlock; for a single event ring_push.
  *          reader: ring_reader_open once; ring_read in a loop.
  * Memory:  ring_bytes(slot_count) bytes of shared memory, mapped by both. Nothing is allocated here.
  * Threads: writers take the lock word in shared memory; exactly one reader. Neither side waits inside these functions but
@@ -27,6 +27,7 @@
 #define RING_HEADER_BYTES 4096u /* a page: the slots start page-aligned */
 #define RING_SLOTS_MIN (UINT64_C(1) << 13) /* the longest DEFINE (5,121 slots) fits */
 #define RING_SLOTS_DEFAULT (UINT64_C(1) << 20) /* 16 MiB */
+#define RING_AHEAD 32 /* slots, eight lines: how far before the writing their memory is asked for */
 #define RING_SLOTS_MAX (UINT64_C(1) << 28) /* 4 GiB */
 
 _Static_assert(EV_DEFINE_BYTES_MAX / 16 + 1 <= RING_SLOTS_MIN, "one DEFINE fits the smallest ring");
@@ -104,6 +105,12 @@ static inline void ring_lock(ring *r)
     }
 }
 
+/* The same without waiting: false when somebody else holds the lock. */
+static inline bool ring_try_lock(ring *r)
+{
+    return __builtin_expect(atomic_exchange_explicit(&r->lock, 1, memory_order_acquire) == 0, 1);
+}
+
 static inline void ring_unlock(ring *r) { atomic_store_explicit(&r->lock, 0, memory_order_release); }
 
 /* Under the lock: are there count free slots? Looks at the reader's line only when the cached index says no. */
@@ -130,6 +137,29 @@ static inline void ring_publish(ring *r, uint64_t count)
 {
     uint64_t index = atomic_load_explicit(&r->write_index, memory_order_relaxed);
     atomic_store_explicit(&r->write_index, index + count, memory_order_release);
+}
+
+/* Ask for memory that will be written to. Beyond the ring's end that is no harm. */
+static inline void ring_prefetch(const void *at)
+{
+#if defined(__x86_64__)
+    __asm__ volatile("prefetchw %0" : : "m"(*(const char *)at)); /* the compiler's own would ask for it to be read */
+#else
+    __builtin_prefetch(at, 1);
+#endif
+}
+
+/* Under the lock: ring_room, ring_put and ring_publish of one event, with one look at the index. False: there is no room. */
+static inline bool ring_push(ring *r, ev e)
+{
+    uint64_t index = atomic_load_explicit(&r->write_index, memory_order_relaxed), slot_count = r->slot_count;
+    if (__builtin_expect(index - r->cached_read_index >= slot_count, 0) && !ring_room(r, 1))
+        return false;
+    ev *slot = &ring_slots(r)[index & (slot_count - 1)];
+    *slot = e;
+    ring_prefetch(slot + RING_AHEAD);
+    atomic_store_explicit(&r->write_index, index + 1, memory_order_release);
+    return true;
 }
 
 /* The reader's own side. Everything in the mapping is hostile: what matters is copied here and checked at open. What can't be

@@ -62,9 +62,12 @@ module Lab
       folder
     end
 
+    # The command line of our own program.
+    def rrtrace(*arguments) = [RUBY, File.join(ROOT, "exe/rrtrace"), *arguments]
+
     def hooks
       folder = File.join(__dir__, "hooks")
-      extension("bench_hooks", File.join(folder, "extconf.rb"), Dir[File.join(folder, "*.{c,rb}")])
+      extension("bench_hooks", File.join(folder, "extconf.rb"), Dir[File.join(folder, "*.{c,rb}"), File.join(ROOT, "wire/*.h")])
     end
 
     # The gems that only benchmarks need, in a place of their own. Nil, and a line, when they can't be had.

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 # A small web application as benchmarks want one: a list of articles, rendered by ERB with partials and escaping, behind Rack
-# and the middleware that a Rails application has around it. render_pages(1000) renders a thousand pages.
+# and the middleware that a Rails application has around it. Pages.render(1000) renders a thousand pages.
 require "erb"
 require "rack"
 

@@ -15,7 +15,7 @@
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
 
 capture_shared capture;
-stream capture_main = {.number = 1, .fd = -1};
+stream capture_main = {.number = 1, .socket = {.fd = -1}};
 
 static struct {
     bool prepared;
@@ -25,11 +25,11 @@ static struct {
     bool hooks_added;
 } once;
 
-static void push_plain(stream *s, ev_kind kind, uint32_t number)
+void capture_push(stream *s, ev_kind kind, uint32_t number, uint32_t position)
 {
     if (!capture_begin(s, 1))
         return;
-    ring_put(s->ring, 0, ev_make(kind, capture_ticks(s), number, 0));
+    ring_put(s->ring, 0, ev_make(kind, capture_ticks(s), number, position));
     writer_commit(s, 1);
 }
 
@@ -78,19 +78,15 @@ __attribute__((noinline)) static void push_after_switch(stream *s, const void *e
     writer_commit(s, taken + 1);
 }
 
-static inline __attribute__((always_inline)) void push(stream *s, const void *ec, rb_trace_arg_t *raw, ev_kind kind,
-                                                       uint32_t number, uint32_t position, uint64_t ticks)
+static void push(stream *s, const void *ec, rb_trace_arg_t *raw, ev_kind kind, uint32_t number, uint32_t position,
+                 uint64_t ticks)
 {
     ring *r = s->ring;
     ring_lock(r);
-    if (LIKELY(ec == s->last_ec) && LIKELY(ring_room(r, 1))) {
-        ring_put(r, 0, ev_make(kind, capture_in_order(s, ticks), number, position));
-        ring_publish(r, 1);
-        ring_unlock(r);
-        return;
-    }
+    bool is_written = ec == s->last_ec && ring_push(r, ev_make(kind, capture_in_order(s, ticks), number, position));
     ring_unlock(r);
-    push_after_switch(s, ec, raw, kind, number, position);
+    if (!is_written)
+        push_after_switch(s, ec, raw, kind, number, position);
 }
 
 void capture_note(stream *s, ev_kind kind, uint32_t number, uint32_t id)
@@ -113,55 +109,45 @@ __attribute__((noinline)) static bool wake(stream *s)
     return atomic_compare_exchange_strong(&s->mode, &must_join, CAPTURE_OFF) ? join_in_hook(s) : join_is_over(s);
 }
 
-static inline uint32_t method_number(stream *s, rb_trace_arg_t *raw, VALUE klass, ID id, VALUE iseq, uint32_t kind)
+static uint32_t method_number(stream *s, rb_trace_arg_t *raw, VALUE klass, ID id, VALUE iseq, uint32_t kind)
 {
-    const methods_entry *entry = methods_slot(&s->methods, klass, id);
-    if (LIKELY(entry->klass == klass && entry->id == id && entry->iseq == iseq && entry->kind == kind))
-        return entry->number;
-    return methods_find(s, raw, klass, id, iseq, kind);
+    uint32_t number = methods_cached(&s->methods, klass, id, iseq, kind);
+    return number ? number : methods_find(s, raw, klass, id, iseq, kind);
 }
 
 /* GVL: held. C_CALL with a GC still open: the VM lost its event flags in the middle of that GC (Ruby bug 19112). */
 __attribute__((noinline)) static void events_were_lost(void) { rb_postponed_job_trigger(once.rearm_job); }
 
-/* GVL: held. Every call and return. */
-static void on_event(VALUE data, const rb_trace_arg_t *traced)
+/* What has no straight path: an unknown method, another context, a full ring, a rare kind of event. */
+__attribute__((noinline)) static void on_event_slowly(stream *s, const rb_trace_arg_t *traced)
 {
-    stream *s = capture_of_data(data);
-    if (UNLIKELY(capture_mode_now(s) != CAPTURE_ON) && !wake(s))
-        return;
     rb_trace_arg_t *raw = (rb_trace_arg_t *)(uintptr_t)traced;
     const vm_arg *arg = (const vm_arg *)(const void *)raw;
-    /* Long before it is needed: reading the counter takes some 15 ns on virtual machines, which thus pass beside the
-     * lookup and the lock. capture_in_order mends what another thread may have stored in between. */
+    if (capture_mode_now(s) != CAPTURE_ON && !wake(s))
+        return;
     uint64_t ticks = clock_ticks(s->clock_source);
     uint32_t position = vm_position(arg->frame), number = 0;
-    ev_kind kind = EV_RETURN;
-    VALUE klass;
+    ev_kind kind = EV_CALL;
     switch (arg->event) {
     case RUBY_EVENT_CALL:
-        if (LIKELY(s->by_entry)) {
+        if (frames_known.frames_ok)
             number = method_number(s, raw, vm_frame_entry(arg->frame), METHODS_BY_ADDRESS, arg->frame->iseq, EV_METHOD_RUBY);
-        } else {
-            klass = rb_tracearg_defined_class(raw); /* fills in arg->id */
+        else {
+            VALUE klass = rb_tracearg_defined_class(raw); /* fills in arg->id */
             number = method_number(s, raw, klass, arg->id, 0, EV_METHOD_RUBY);
         }
-        if (UNLIKELY(number == 0))
-            return;
-        kind = EV_CALL;
         break;
     case RUBY_EVENT_RETURN:
+        kind = EV_RETURN;
         break;
     case RUBY_EVENT_C_CALL:
         position |= EV_POSITION_C;
         number = method_number(s, raw, arg->klass, arg->id, 0, EV_METHOD_C);
-        if (UNLIKELY(number == 0))
-            return;
-        kind = EV_CALL;
-        if (UNLIKELY(atomic_load_explicit(&capture.gc_open_in, memory_order_relaxed)))
+        if (atomic_load_explicit(&capture.gc_open_in, memory_order_relaxed))
             events_were_lost();
         break;
     case RUBY_EVENT_C_RETURN:
+        kind = EV_RETURN;
         position |= EV_POSITION_C;
         if (arg->data == Qnil) /* may be an unwinding, whose position is another: matched by its number */
             number = method_number(s, raw, arg->klass, arg->id, 0, EV_METHOD_C);
@@ -171,47 +157,106 @@ static void on_event(VALUE data, const rb_trace_arg_t *traced)
         break;
     case RUBY_EVENT_B_CALL:
         position |= EV_POSITION_BLOCK;
-        if (LIKELY(s->by_entry)) {
+        if (frames_known.frames_ok) {
             number = method_number(s, raw, arg->frame->iseq, METHODS_BY_ADDRESS, arg->frame->iseq, EV_METHOD_BLOCK);
         } else {
-            klass = rb_tracearg_defined_class(raw);
+            VALUE klass = rb_tracearg_defined_class(raw);
             number = methods_find(s, raw, NIL_P(klass) ? 0 : klass, arg->id, 0, EV_METHOD_BLOCK);
         }
-        if (UNLIKELY(number == 0))
-            return;
-        kind = EV_CALL;
         break;
     case RUBY_EVENT_B_RETURN:
+        kind = EV_RETURN;
         position |= EV_POSITION_BLOCK;
         break;
     default:
         return;
     }
+    if (kind == EV_CALL && number == 0)
+        return;
     push(s, arg->ec, raw, kind, number, position, ticks);
-    if (UNLIKELY(number != 0 && (position & EV_POSITION_C) == EV_POSITION_C) &&
-        UNLIKELY(methods_is_thread_name(arg->klass, arg->id)))
+    if (arg->event == RUBY_EVENT_C_CALL && methods_is_thread_name(arg->klass, arg->id))
         name_is_stale(s);
 }
 
+/* What nearly every event is: a call of a known method, or a return, in the context that the last event was in, with room in
+ * the ring. Calls nothing, so that the hook has no registers to save. False: nothing was written. */
+static inline __attribute__((always_inline)) bool push_straight(stream *s, const vm_arg *arg)
+{
+    if (UNLIKELY(capture_mode_now(s) != CAPTURE_ON) || UNLIKELY(!clock_is_counter(s->clock_source)))
+        return false;
+    /* Long before it is needed: reading the counter takes some 20 ns on virtual machines, which thus pass beside the
+     * lookup and the lock. capture_in_order mends what another thread may have stored in between. */
+    uint64_t ticks = clock_counter();
+    uint32_t position = vm_position(arg->frame), number = 0;
+    ev_kind kind = EV_RETURN;
+    switch (arg->event) {
+    case RUBY_EVENT_CALL:
+        number = methods_cached(&s->methods, vm_frame_entry(arg->frame), METHODS_BY_ADDRESS, arg->frame->iseq, EV_METHOD_RUBY);
+        if (UNLIKELY(number == 0))
+            return false;
+        kind = EV_CALL;
+        break;
+    case RUBY_EVENT_C_CALL:
+        number = methods_cached(&s->methods, arg->klass, arg->id, 0, EV_METHOD_C);
+        if (UNLIKELY(number == 0) || UNLIKELY(atomic_load_explicit(&capture.gc_open_in, memory_order_relaxed)))
+            return false;
+        kind = EV_CALL;
+        position |= EV_POSITION_C;
+        break;
+    case RUBY_EVENT_C_RETURN:
+        if (arg->data == Qnil) {
+            number = methods_cached(&s->methods, arg->klass, arg->id, 0, EV_METHOD_C);
+            if (UNLIKELY(number == 0))
+                return false;
+        }
+        position |= EV_POSITION_C;
+        break;
+    case RUBY_EVENT_RETURN:
+        break;
+    default:
+        return false;
+    }
+    ring *r = s->ring;
+    if (!ring_try_lock(r))
+        return false;
+    bool is_written =
+        LIKELY(arg->ec == s->last_ec) && LIKELY(ring_push(r, ev_make(kind, capture_in_order(s, ticks), number, position)));
+    ring_unlock(r);
+    return is_written;
+}
+
+/* GVL: held. Every event of the VM that is asked for. */
+static void on_event(VALUE data, const rb_trace_arg_t *traced)
+{
+    stream *s = capture_of_data(data);
+    if (!push_straight(s, (const vm_arg *)(const void *)traced))
+        on_event_slowly(s, traced);
+}
+
 void capture_event(stream *s, const rb_trace_arg_t *arg) { on_event(capture_as_data(s), arg); }
+
+/* GVL: held. The same where frames can't be read beyond their address. */
+static void on_event_unsure(VALUE data, const rb_trace_arg_t *traced) { on_event_slowly(capture_of_data(data), traced); }
 
 /* GVL: held. The hook on a Ruby whose private memory is not as vm.h says: public accessors, and a count for a position. */
 static void on_event_counted(VALUE data, const rb_trace_arg_t *traced)
 {
     stream *s = capture_of_data(data);
-    if (capture_mode_now(s) != CAPTURE_ON && !wake(s))
-        return;
     rb_trace_arg_t *raw = (rb_trace_arg_t *)(uintptr_t)traced;
     rb_event_flag_t event = rb_tracearg_event_flag(raw);
-    if (event == RUBY_EVENT_RESCUE)
+    if (event == RUBY_EVENT_RESCUE || (capture_mode_now(s) != CAPTURE_ON && !wake(s)))
         return;
     VALUE klass = rb_tracearg_defined_class(raw), name = rb_tracearg_method_id(raw);
     bool is_c = event & (RUBY_EVENT_C_CALL | RUBY_EVENT_C_RETURN);
     bool is_block = event & (RUBY_EVENT_B_CALL | RUBY_EVENT_B_RETURN);
     bool is_call = event & (RUBY_EVENT_CALL | RUBY_EVENT_C_CALL | RUBY_EVENT_B_CALL);
     uint32_t kind = is_c ? EV_METHOD_C : is_block ? EV_METHOD_BLOCK : EV_METHOD_RUBY, number = 0;
-    if (is_call)
+    if (is_call || select_is_on())
         number = methods_find(s, raw, NIL_P(klass) ? 0 : klass, NIL_P(name) ? 0 : SYM2ID(name), 0, kind);
+    if (!is_call && number == 0 && s->methods.verdict != METHODS_WANTED) /* its call was not counted */
+        return;
+    if (!is_call)
+        number = 0;
     place where;
     if ((is_call && number == 0) || !place_find(s, NULL, &where) ||
         !place_make_room(&s->depths, &s->depth_count, where.fiber, sizeof *s->depths))
@@ -227,29 +272,16 @@ static void on_event_counted(VALUE data, const rb_trace_arg_t *traced)
     push(s, fiber, NULL, is_call ? EV_CALL : EV_RETURN, number, position, clock_ticks(s->clock_source));
 }
 
-/* Before a thread's event is written: its stream, when that is on. users keeps its ring mapped until leave. */
-static bool enter(stream *s)
-{
-    /* Both orders are sequential: either capture_drain_users sees this thread, or this thread sees the mode go off. */
-    atomic_fetch_add(&s->users, 1);
-    if (atomic_load(&s->mode) == CAPTURE_ON)
-        return true;
-    atomic_fetch_sub(&s->users, 1);
-    return false;
-}
-
-static void leave(stream *s) { atomic_fetch_sub(&s->users, 1); }
-
 /* Fibers of all Ractors may have died in a GC. */
 static void forget_contexts_of_others(const stream *s)
 {
-    for (stream *other = &capture_main; other; other = other == &capture_main ? ractors_first() : other->next) {
-        if (other == s || !enter(other))
+    for (stream *other = &capture_main; other; other = ractors_next(other)) {
+        if (other == s || !capture_enter(other))
             continue;
         ring_lock(other->ring);
         other->last_ec = NULL;
         ring_unlock(other->ring);
-        leave(other);
+        capture_leave(other);
     }
 }
 
@@ -257,21 +289,24 @@ static void forget_contexts_of_others(const stream *s)
 static void on_gc(VALUE data, const rb_trace_arg_t *traced)
 {
     stream *s = capture_of_data(data);
-    if (capture_mode_now(s) != CAPTURE_ON)
-        return;
+    bool is_on = capture_mode_now(s) == CAPTURE_ON;
     if (rb_tracearg_event_flag((rb_trace_arg_t *)(uintptr_t)traced) == RUBY_INTERNAL_EVENT_GC_ENTER) {
+        if (!is_on)
+            return;
         atomic_fetch_add_explicit(&capture.generation, 1, memory_order_relaxed);
         atomic_store_explicit(&capture.gc_open_in, s, memory_order_relaxed);
-        push_plain(s, EV_GC_ENTER, 0);
+        capture_push(s, EV_GC_ENTER, 0, 0);
         return;
     }
+    forget_contexts_of_others(s);
+    if (!is_on)
+        return;
     atomic_store_explicit(&capture.gc_open_in, NULL, memory_order_relaxed);
-    if (!capture_begin(s, 1))
+    if (!capture_begin(s, 1)) /* who drops an event forgets the context, too */
         return;
     ring_put(s->ring, 0, ev_make(EV_GC_EXIT, capture_ticks(s), 0, 0));
     s->last_ec = NULL; /* fibers may have died; their addresses may come back */
     writer_commit(s, 1);
-    forget_contexts_of_others(s);
 }
 
 static void write_thread_event(stream *s, ev_kind kind, VALUE thread)
@@ -297,7 +332,7 @@ static void on_thread(rb_event_flag_t event, const rb_internal_thread_event_data
     stream *s = event == RUBY_INTERNAL_THREAD_EVENT_RESUMED ? ractors_adopt(thread) : ractors_stream_of(thread);
     if (!s)
         return;
-    if (enter(s)) {
+    if (capture_enter(s)) {
         write_thread_event(s,
                            event == RUBY_INTERNAL_THREAD_EVENT_STARTED     ? EV_THREAD_STARTED
                            : event == RUBY_INTERNAL_THREAD_EVENT_READY     ? EV_THREAD_READY
@@ -305,7 +340,7 @@ static void on_thread(rb_event_flag_t event, const rb_internal_thread_event_data
                            : event == RUBY_INTERNAL_THREAD_EVENT_SUSPENDED ? EV_THREAD_SUSPENDED
                                                                            : EV_THREAD_EXITED,
                            thread);
-        leave(s);
+        capture_leave(s);
     }
     if (event == RUBY_INTERNAL_THREAD_EVENT_EXITED && s != &capture_main && thread == s->main_thread)
         join_end_ractor(s);
@@ -317,31 +352,32 @@ typedef void (*raw_hook)(VALUE, const rb_trace_arg_t *);
 
 static rb_event_hook_func_t as_hook(raw_hook function) { return (rb_event_hook_func_t)(void (*)(void))function; }
 
-void capture_hooks(const stream *s, capture_hook hooks[2])
+void capture_hooks(capture_hook hooks[CAPTURE_HOOKS])
 {
-    (void)s;
     rb_event_flag_t events = RUBY_EVENT_CALL | RUBY_EVENT_RETURN | RUBY_EVENT_RESCUE;
     if (capture.options.c_calls)
         events |= RUBY_EVENT_C_CALL | RUBY_EVENT_C_RETURN;
     if (capture.options.blocks)
         events |= RUBY_EVENT_B_CALL | RUBY_EVENT_B_RETURN;
-    hooks[0] = (capture_hook){as_hook(frames_known.positions_ok ? on_event : on_event_counted), events};
+    raw_hook function = frames_known.frames_ok ? on_event : frames_known.positions_ok ? on_event_unsure : on_event_counted;
+    hooks[0] = (capture_hook){as_hook(function), events};
     if (capture.by_target)
         hooks[0] = (capture_hook){as_hook(target_on_event), TARGET_EVENTS};
     hooks[1] = (capture_hook){as_hook(on_gc), RUBY_INTERNAL_EVENT_GC_ENTER | RUBY_INTERNAL_EVENT_GC_EXIT};
 }
 
-static void add_event_hooks(stream *s)
+void capture_add_event_hooks(stream *s)
 {
-    capture_hook hooks[2];
-    capture_hooks(s, hooks);
-    for (int i = 0; i < 2; i++)
+    capture_hook hooks[CAPTURE_HOOKS];
+    capture_hooks(hooks);
+    for (int i = 0; i < CAPTURE_HOOKS; i++)
         rb_add_event_hook2(hooks[i].function, hooks[i].events, capture_as_data(s), CAPTURE_HOOK_FLAGS);
 }
 
 static void remove_event_hooks(void)
 {
     rb_remove_event_hook(as_hook(on_event));
+    rb_remove_event_hook(as_hook(on_event_unsure));
     rb_remove_event_hook(as_hook(on_event_counted));
     rb_remove_event_hook(as_hook(target_on_event));
     rb_remove_event_hook(as_hook(on_gc));
@@ -357,7 +393,7 @@ void capture_add_hooks(stream *s)
             NULL);
         once.thread_hook_pid = getpid();
     }
-    add_event_hooks(s);
+    capture_add_event_hooks(s);
     once.hooks_added = true;
     if (capture.by_target)
         target_start();
@@ -378,13 +414,13 @@ static void rearm(void *unused)
     stream *here = ractors_current(), *s = atomic_load(&capture.gc_open_in);
     if (!here || capture_mode_now(here) != CAPTURE_ON || !s || !atomic_compare_exchange_strong(&capture.gc_open_in, &s, NULL))
         return;
-    if (enter(s)) {
-        push_plain(s, EV_GC_EXIT, 0);
-        leave(s);
+    if (capture_enter(s)) {
+        capture_push(s, EV_GC_EXIT, 0, 0);
+        capture_leave(s);
     }
-    capture_hook hooks[2];
-    capture_hooks(here, hooks);
-    for (int i = 0; i < 2; i++)
+    capture_hook hooks[CAPTURE_HOOKS];
+    capture_hooks(hooks);
+    for (int i = 0; i < CAPTURE_HOOKS; i++)
         rb_add_event_hook2(as_hook(touch), hooks[i].events, Qnil, CAPTURE_HOOK_FLAGS);
     rb_remove_event_hook(as_hook(touch));
 }
@@ -406,8 +442,6 @@ void capture_open(stream *s, const ev_clock_def clocks[2])
 {
     s->clock_source = capture_main.clock_source;
     s->options = capture.options;
-    s->positions_counted = !frames_known.positions_ok;
-    s->by_entry = frames_known.frames_ok;
     s->last_ec = NULL;
     s->last_thread = 0;
     s->unreported = 0;
@@ -463,7 +497,7 @@ void capture_forget_in_child(void)
 {
     atomic_store(&capture.gc_open_in, NULL);
     target_fix_lock_in_child();
-    for (stream *s = &capture_main; s; s = s == &capture_main ? ractors_first() : s->next) {
+    for (stream *s = &capture_main; s; s = ractors_next(s)) {
         atomic_store(&s->users, 0);
         s->ring = NULL; /* MADV_DONTFORK: it is not mapped here */
     }

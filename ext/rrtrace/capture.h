@@ -35,6 +35,12 @@ typedef struct capture_options {
     bool c_calls, blocks;
 } capture_options;
 
+/* The program may close descriptors that are not its own, as daemons do, and reuse their numbers: the inode tells. */
+typedef struct join_socket {
+    int fd; /* -1: none */
+    ino_t inode;
+} join_socket;
+
 typedef struct stream {
     _Atomic uint32_t mode; /* capture_mode; stored by join.c, its watcher and the fork handler; loaded by every hook */
     uint32_t clock_source;
@@ -42,8 +48,6 @@ typedef struct stream {
     const void *last_ec;    /* under the ring's lock: whose events the reader takes the next ones for; NULL: nobody's */
     uint32_t last_thread;   /* under the lock: the thread of the last SWITCH; 0 after it let the GVL go */
     capture_options options;
-    bool positions_counted; /* the VM's memory is not as we know it */
-    bool by_entry;          /* a Ruby method is known by its frame's method entry */
     uint64_t last_ticks;    /* under the lock: of the last event */
     uint64_t unreported;    /* under the lock: events dropped since the last DEFINE DROPPED */
     _Atomic uint32_t users; /* threads without the GVL that use the ring now */
@@ -51,8 +55,7 @@ typedef struct stream {
     uint32_t number;        /* of the Ractor, as Ruby shows it; 1: the main one */
 
     /* join.c: the connection. */
-    int fd;         /* the session's socket; -1 */
-    ino_t fd_inode; /* the program may close descriptors that are not its own, and reuse their numbers */
+    join_socket socket; /* the session's */
     size_t ring_bytes;
     bool is_joined; /* under join.c's lock: a further Ractor's connection stands; who takes this away closes it */
 
@@ -104,9 +107,23 @@ void capture_start(stream *s, capture_options options, const ev_clock_def clocks
 void capture_open(stream *s, const ev_clock_def clocks[2]);
 void capture_add_hooks(stream *s); /* to the current Ractor; the thread hook to the process */
 
-/* GVL held, in the Ractor of s. Mode off, hooks removed (not in a child that did not add them: CRUBY-FACTS 16), users gone. */
+/* GVL held, in the Ractor of s. Mode off, hooks removed (the thread hook only by the process that added it), users gone. */
 void capture_stop(stream *s);
 void capture_drain_users(stream *s);
+
+/* Around what a thread without the GVL does with the stream's ring: false when the stream is off, else the ring stays mapped
+ * until capture_leave. */
+static inline bool capture_enter(stream *s)
+{
+    /* Both orders are sequential: either capture_drain_users sees this thread, or this thread sees the mode go off. */
+    atomic_fetch_add(&s->users, 1);
+    if (atomic_load(&s->mode) == CAPTURE_ON)
+        return true;
+    atomic_fetch_sub(&s->users, 1);
+    return false;
+}
+
+static inline void capture_leave(stream *s) { atomic_fetch_sub(&s->users, 1); }
 
 /* Child of a fork, async-signal-safe: forget what the parent's other threads held. */
 void capture_forget_in_child(void);
@@ -114,6 +131,9 @@ void capture_forget_in_child(void);
 /* Lock the ring with room for count slots, waiting or dropping when it is full. false: nothing is held, the event is
  * lost (counted) or the reader has gone. */
 bool capture_begin(stream *s, uint64_t count);
+
+/* One event as it is; see capture_begin for what may become of it. */
+void capture_push(stream *s, ev_kind kind, uint32_t number, uint32_t place);
 
 typedef struct capture_piece {
     const void *bytes;
@@ -133,13 +153,15 @@ void capture_note(stream *s, ev_kind kind, uint32_t number, uint32_t place);
 /* An event that another hook has heard: as if it had come to ours. For target.c. */
 void capture_event(stream *s, const rb_trace_arg_t *arg);
 
-/* The raw hooks, for ractors.c. */
+/* The raw hooks, for ractors.c. Two: CRuby takes no hook for its own events and a program's together. */
+#define CAPTURE_HOOKS 2
 typedef struct capture_hook {
     rb_event_hook_func_t function;
     rb_event_flag_t events;
 } capture_hook;
 #define CAPTURE_HOOK_FLAGS (RUBY_EVENT_HOOK_FLAG_SAFE | RUBY_EVENT_HOOK_FLAG_RAW_ARG)
-void capture_hooks(const stream *s, capture_hook hooks[2]); /* by its options */
+void capture_hooks(capture_hook hooks[CAPTURE_HOOKS]); /* by the options, and by what is known of the VM's memory */
+void capture_add_event_hooks(stream *s);               /* to the current Ractor */
 
 /* A stream as a hook's data argument: to the GC it looks like a Fixnum. */
 static inline VALUE capture_as_data(const stream *s) { return (VALUE)(uintptr_t)s | 1; }

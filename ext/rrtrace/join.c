@@ -39,12 +39,11 @@ typedef struct join_link {
     bool is_busy; /* join or leave has let the GVL go in the middle */
     pthread_t watcher;
     _Atomic bool gone; /* stored by the watcher: the visualizer has left */
-    int child_fd;      /* a forked child's connection until it has a ring; -1 */
-    ino_t child_inode;
+    join_socket child; /* a forked child's connection until it has a ring */
     char path[sizeof(((struct sockaddr_un *)0)->sun_path)];
 } join_link;
 
-static join_link link_ = {.root = &capture_main, .lock = PTHREAD_MUTEX_INITIALIZER, .child_fd = -1};
+static join_link link_ = {.root = &capture_main, .lock = PTHREAD_MUTEX_INITIALIZER, .child = {.fd = -1}};
 
 static struct {
     bool prepared;
@@ -53,16 +52,24 @@ static struct {
 
 /* ---- Pieces. */
 
-static bool fd_is_ours(int fd, ino_t inode)
+/* These are async-signal-safe. fd: negative when there is none. */
+static join_socket socket_of(int fd)
 {
     struct stat st;
-    return fd >= 0 && fstat(fd, &st) == 0 && S_ISSOCK(st.st_mode) && st.st_ino == inode;
+    return fd >= 0 && fstat(fd, &st) == 0 ? (join_socket){fd, st.st_ino} : (join_socket){.fd = -1};
 }
 
-static ino_t inode_of(int fd)
+static bool is_ours(const join_socket *socket)
 {
     struct stat st;
-    return fstat(fd, &st) == 0 ? st.st_ino : 0;
+    return socket->fd >= 0 && fstat(socket->fd, &st) == 0 && S_ISSOCK(st.st_mode) && st.st_ino == socket->inode;
+}
+
+static void close_socket(join_socket *socket)
+{
+    if (is_ours(socket))
+        close(socket->fd);
+    socket->fd = -1;
 }
 
 /* Async-signal-safe (the fork handler). A socket connected to path, or -errno. */
@@ -93,6 +100,15 @@ static bool peer_is_us(int fd)
     return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) == 0 && peer.uid == geteuid();
 }
 
+static int reserve(int fd, size_t bytes)
+{
+    int error;
+    do
+        error = posix_fallocate(fd, 0, (off_t)bytes);
+    while (error == EINTR);
+    return error;
+}
+
 /* Shared memory that is in no folder any more, all of it reserved: a page that cannot be had later would kill the program
  * with SIGBUS. A descriptor or -errno. */
 static int shared_memory(size_t bytes)
@@ -111,11 +127,7 @@ static int shared_memory(size_t bytes)
         if (fd < 0)
             break;
         shm_unlink(name);
-        int error;
-        do
-            error = posix_fallocate(fd, 0, (off_t)bytes);
-        while (error == EINTR);
-        if (error == 0)
+        if (reserve(fd, bytes) == 0)
             return fd;
         close(fd);
         break;
@@ -124,20 +136,11 @@ static int shared_memory(size_t bytes)
     int fd = memfd_create("rrtrace", MFD_CLOEXEC);
     if (fd < 0)
         return -errno;
-    int error;
-    do
-        error = posix_fallocate(fd, 0, (off_t)bytes);
-    while (error == EINTR);
+    int error = reserve(fd, bytes);
     if (error == 0)
         return fd;
     close(fd);
     return -error;
-}
-
-static void set_socket(stream *s, int fd)
-{
-    s->fd = fd < 0 ? -1 : fd;
-    s->fd_inode = fd < 0 ? 0 : inode_of(fd);
 }
 
 static uint64_t slots_of(const stream *s)
@@ -188,7 +191,7 @@ static int send_message(const stream *s, hs_type type, int with_fd)
     }
     ssize_t sent;
     do
-        sent = sendmsg(s->fd, &packet, MSG_NOSIGNAL);
+        sent = sendmsg(s->socket.fd, &packet, MSG_NOSIGNAL);
     while (sent < 0 && errno == EINTR);
     return sent == (ssize_t)sizeof message ? 0 : -errno;
 }
@@ -229,7 +232,7 @@ static void wait_until(answer_wait *wait, uint64_t deadline_ns, bool has_gvl)
 /* HELLO, WELCOME. may_let_go: not inside a hook. 0, -2 or -1 with why. */
 static int shake_hands(const stream *s, int ring_fd, int timeout_ms, bool may_let_go, char why[JOIN_WHY_BYTES])
 {
-    answer_wait wait = {.fd = s->fd};
+    answer_wait wait = {.fd = s->socket.fd};
     int sent = send_message(s, HS_HELLO, ring_fd);
     wait.result = sent;
     if (sent == 0) {
@@ -261,43 +264,35 @@ static int shake_hands(const stream *s, int ring_fd, int timeout_ms, bool may_le
  * that is kept, and its inode is compared before anything is done with its number; shutdown wakes the watcher, which needs
  * no descriptor of its own. */
 
-/* All streams: the process's first, and those of further Ractors, in use or not. */
-static stream *next_stream(const stream *s) { return s == &capture_main ? ractors_first() : s->next; }
-
 /* The reader is lost, or given up: every hook returns at once from here on, and the rest is undone at a safe point.
  * Any thread. */
-static void lose_reader(void)
+void join_give_up(void)
 {
     atomic_store(&link_.mode, CAPTURE_OFF); /* first: a Ractor that joins right now looks at it last; see join_ractor */
-    for (stream *s = &capture_main; s; s = next_stream(s))
+    for (stream *s = &capture_main; s; s = ractors_next(s))
         atomic_store(&s->mode, CAPTURE_OFF);
     atomic_store(&link_.gone, true);
     rb_postponed_job_trigger(once.detach_job);
 }
-
-void join_give_up(void) { lose_reader(); }
 
 static void *watch(void *unused)
 {
     (void)unused;
     stream *s = link_.root;
     for (;;) {
-        struct pollfd look = {.fd = s->fd, .events = POLLRDHUP};
+        struct pollfd look = {.fd = s->socket.fd, .events = POLLRDHUP};
         int ready = poll(&look, 1, WATCH_MS);
         if (atomic_load(&link_.stops))
             return NULL;
-        if ((ready > 0 && look.revents) || !fd_is_ours(s->fd, s->fd_inode))
+        if ((ready > 0 && look.revents) || !is_ours(&s->socket))
             break;
-        if (ready == 0) {
-            atomic_fetch_add(&s->users, 1); /* see enter in capture.c */
-            if (atomic_load(&s->mode) == CAPTURE_ON) {
-                ev_clock_def now = capture_clock();
-                capture_define_clock(s, &now, false);
-            }
-            atomic_fetch_sub(&s->users, 1);
+        if (ready == 0 && capture_enter(s)) {
+            ev_clock_def now = capture_clock();
+            capture_define_clock(s, &now, false);
+            capture_leave(s);
         }
     }
-    lose_reader();
+    join_give_up();
     for (int i = 0; i < 5 && access(link_.path, F_OK) == 0; i++) { /* a dying process closes its sockets one by one */
         session_tidy(link_.path);
         nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
@@ -327,17 +322,10 @@ static void stop_watcher(void)
     if (!link_.has_watcher)
         return;
     atomic_store(&link_.stops, true);
-    if (fd_is_ours(link_.root->fd, link_.root->fd_inode))
-        shutdown(link_.root->fd, SHUT_RDWR);
+    if (is_ours(&link_.root->socket))
+        shutdown(link_.root->socket.fd, SHUT_RDWR);
     pthread_join(link_.watcher, NULL); /* some 50 ms if it is tidying up; WATCH_MS if the socket was taken from us */
     link_.has_watcher = false;
-}
-
-static void close_socket(stream *s)
-{
-    if (fd_is_ours(s->fd, s->fd_inode))
-        close(s->fd);
-    s->fd = -1;
 }
 
 static void unmap_ring(stream *s)
@@ -364,11 +352,9 @@ static void link_close(void)
     atomic_store(&link_.mode, CAPTURE_OFF);
     for (stream *s = ractors_first(); s; s = s->next)
         if (take_joined(s))
-            close_socket(s);
-    close_socket(link_.root);
-    if (fd_is_ours(link_.child_fd, link_.child_inode)) /* a child that had no event */
-        close(link_.child_fd);
-    link_.child_fd = -1;
+            close_socket(&s->socket);
+    close_socket(&link_.root->socket);
+    close_socket(&link_.child); /* of a child that had no event */
     unmap_ring(link_.root);
     atomic_store(&link_.gone, false);
 }
@@ -398,22 +384,20 @@ bool join_is_over(const stream *s)
 static void after_fork_in_child(void)
 {
     uint32_t mode = atomic_load(&link_.mode);
-    if (mode == CAPTURE_OFF && link_.root->fd < 0)
+    if (mode == CAPTURE_OFF && link_.root->socket.fd < 0)
         return;
     int fd = mode == CAPTURE_OFF ? -1 : connect_to(link_.path, 1000);
-    close_socket(link_.root);
-    if (fd_is_ours(link_.child_fd, link_.child_inode)) /* of a child that forked before its first event */
-        close(link_.child_fd);
+    close_socket(&link_.root->socket);
+    close_socket(&link_.child); /* of a child that forked before its first event */
     capture_forget_in_child();
     ractors_fix_lock_in_child();
     link_.lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
     link_.has_watcher = link_.is_busy = false;
     atomic_store(&link_.gone, false);
-    link_.child_fd = fd < 0 ? -1 : fd;
-    link_.child_inode = fd < 0 ? 0 : inode_of(fd);
+    link_.child = socket_of(fd);
     mode = fd < 0 ? CAPTURE_OFF : CAPTURE_MUST_JOIN;
-    for (stream *s = &capture_main; s; s = next_stream(s)) {
-        close_socket(s);
+    for (stream *s = &capture_main; s; s = ractors_next(s)) {
+        close_socket(&s->socket);
         s->is_joined = false;
         atomic_store(&s->mode, mode);
     }
@@ -425,7 +409,7 @@ static void after_fork_in_child(void)
 /* s has a socket. A ring that the reader has taken, in *clocks the time before and after: 0, -2 or -1 with why. */
 static int connect_ring(stream *s, int timeout_ms, bool may_let_go, ev_clock_def clocks[2], char why[JOIN_WHY_BYTES])
 {
-    if (!peer_is_us(s->fd)) {
+    if (!peer_is_us(s->socket.fd)) {
         snprintf(why, JOIN_WHY_BYTES, "the visualizer at %s belongs to another user", link_.path);
         return -1;
     }
@@ -493,7 +477,7 @@ int join_session(const char *socket_path, uint64_t slot_count, capture_options o
     if (prepare(why) != 0)
         return -1;
     detach_now(NULL); /* a visualizer that left since, if the postponed job has not run yet */
-    if (link_.root->fd >= 0 || link_.is_busy || join_is_on()) {
+    if (link_.root->socket.fd >= 0 || link_.is_busy || join_is_on()) {
         snprintf(why, JOIN_WHY_BYTES, "this process is traced already");
         return -1;
     }
@@ -510,7 +494,7 @@ int join_session(const char *socket_path, uint64_t slot_count, capture_options o
         snprintf(why, JOIN_WHY_BYTES, "no session at %s: %s", socket_path, strerror(-fd));
         return -1;
     }
-    set_socket(link_.root, fd);
+    link_.root->socket = socket_of(fd);
     rb_update_max_fd(fd);
     link_.is_busy = true;
     int result = link_up(ANSWER_MS, false, why);
@@ -526,9 +510,9 @@ static bool join_in_child(stream *s)
     char why[JOIN_WHY_BYTES];
     link_.root = s; /* the one Ractor that is left is the process's main one */
     ractors_forget_others(s);
-    bool has_socket = fd_is_ours(link_.child_fd, link_.child_inode); /* or the child has closed what it inherited, as daemons do */
-    set_socket(s, has_socket ? link_.child_fd : connect_to(link_.path, 1000));
-    link_.child_fd = -1;
+    /* Unless the child has closed what it inherited, as daemons do. */
+    s->socket = is_ours(&link_.child) ? link_.child : socket_of(connect_to(link_.path, 1000));
+    link_.child.fd = -1;
     link_.is_busy = true;
     int result = link_up(ANSWER_CHILD_MS, true, why);
     link_.is_busy = false;
@@ -542,7 +526,7 @@ static void close_ractor(stream *s, bool has_socket)
 {
     capture_drain_users(s);
     if (has_socket)
-        close_socket(s);
+        close_socket(&s->socket);
     unmap_ring(s);
 }
 
@@ -554,7 +538,7 @@ static bool join_ractor(stream *s)
     close_ractor(s, take_joined(s)); /* what an earlier session left */
     if (atomic_load(&link_.mode) != CAPTURE_ON)
         return false;
-    set_socket(s, connect_to(link_.path, 1000));
+    s->socket = socket_of(connect_to(link_.path, 1000));
     bool joined = connect_ring(s, ANSWER_CHILD_MS, false, clocks, why) == 0;
     if (joined)
         capture_open(s, clocks);
@@ -595,9 +579,9 @@ bool join_is_on(void) { return atomic_load_explicit(&link_.mode, memory_order_re
 
 static void say_goodbye(const stream *s, uint64_t deadline_ns)
 {
-    if (!fd_is_ours(s->fd, s->fd_inode) || send_message(s, HS_BYE, -1) != 0)
+    if (!is_ours(&s->socket) || send_message(s, HS_BYE, -1) != 0)
         return;
-    answer_wait wait = {.fd = s->fd};
+    answer_wait wait = {.fd = s->socket.fd};
     do
         wait_until(&wait, deadline_ns, true);
     while (wait.result == 0 && wait.message.type != HS_DONE); /* an interrupt ends the wait: Ctrl-C must work */
@@ -615,7 +599,7 @@ static void end_ractors(uint64_t deadline_ns)
     for (stream *s = ractors_first(); s; s = s->next)
         if (take_joined(s)) {
             say_goodbye(s, deadline_ns);
-            close_socket(s);
+            close_socket(&s->socket);
         }
 }
 

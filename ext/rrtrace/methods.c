@@ -345,8 +345,13 @@ static uint32_t define_method_number(stream *s, rb_trace_arg_t *arg, VALUE owner
 
 uint32_t methods_find(stream *s, rb_trace_arg_t *arg, VALUE klass, ID id, VALUE iseq, uint32_t kind)
 {
-    methods_entry *entry = methods_slot(&s->methods, klass, id);
-    VALUE *entry_name = &s->methods.class_names[entry - s->methods.cache];
+    methods_entry *pair = methods_pair(&s->methods, klass, id);
+    VALUE *names = &s->methods.class_names[pair - s->methods.cache];
+    const methods_entry *known = methods_known(&s->methods, klass, id, iseq, kind);
+    if (known) { /* left out: then the fast path has no answer */
+        s->methods.verdict = known->number != 0 ? METHODS_WANTED : METHODS_LEFT_OUT_SO_FAR;
+        return known->number;
+    }
     VALUE owner = klass;
     ID name_id = id;
     if (id == METHODS_BY_ADDRESS || kind == EV_METHOD_BLOCK) { /* a block is known to people by the method around it */
@@ -357,11 +362,11 @@ uint32_t methods_find(stream *s, rb_trace_arg_t *arg, VALUE klass, ID id, VALUE 
     owner = as_module(owner);
     VALUE class_name = owner ? rb_mod_name(named_module(owner)) : Qnil;
     bool stays = owner ? !may_be_renamed(class_name) : true;
-    bool is_cached = entry->klass == klass && entry->id == ~id && entry->iseq == iseq && entry->kind == kind &&
-                     *entry_name == class_name && owner;
-    if (is_cached) {
-        s->methods.verdict = entry->number != 0 ? METHODS_WANTED : METHODS_LEFT_OUT_SO_FAR;
-        return entry->number;
+    for (int i = 0; i < 2; i++) {
+        if (owner && names[i] == class_name && methods_is(&pair[i], klass, ~id, iseq, kind)) {
+            s->methods.verdict = pair[i].number != 0 ? METHODS_WANTED : METHODS_LEFT_OUT_SO_FAR;
+            return pair[i].number;
+        }
     }
     methods_verdict verdict = METHODS_WANTED;
     uint32_t number = define_method_number(s, arg, owner, name_id, iseq, kind, &verdict);
@@ -370,8 +375,12 @@ uint32_t methods_find(stream *s, rb_trace_arg_t *arg, VALUE klass, ID id, VALUE 
         return number;
     if (kind == EV_METHOD_BLOCK && select_has_patterns()) /* its code is not enough: methods that share it are not all wanted */
         return number;
-    *entry = (methods_entry){klass, stays ? id : ~id, iseq, number, kind};
-    *entry_name = class_name;
+    if (pair[0].klass != klass || pair[0].id != ~id) { /* not what it was called before it was named anew */
+        pair[1] = pair[0];
+        names[1] = names[0];
+    }
+    pair[0] = (methods_entry){klass, stays ? id : ~id, iseq, number, kind};
+    names[0] = class_name;
     return number;
 }
 

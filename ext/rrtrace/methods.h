@@ -1,6 +1,6 @@
 /* methods.h - (defined class, method id) -> method number, and the names.
  * For:     capture.c (every CALL), frames.c (frames that were open before).
- * Idea:    a direct-mapped front cache answers nearly every CALL; behind it a table keyed by content (name, kind, file,
+ * Idea:    a two-way front cache answers nearly every CALL; behind it a table keyed by content (name, kind, file,
  *          line) gives dense numbers, and sends the DEFINE when a number is new.
  * Memory:  the front cache is fixed. One T_DATA marks and pins the classes that sit in it, so an address in it can not
  *          come to mean another class; overwritten, they may die. The table is malloc'ed, some 100 bytes a method.
@@ -15,7 +15,7 @@
 
 #include <stdbool.h>
 
-#define METHODS_CACHE_BITS 12
+#define METHODS_CACHE_BITS 13
 #define METHODS_CACHE_SIZE (1u << METHODS_CACHE_BITS)
 
 /* In place of an id, of which none is 1: what stands for the class is an address of the VM's own that names the method
@@ -48,7 +48,7 @@ typedef enum methods_verdict {
 
 /* One a stream. */
 typedef struct methods_state {
-    methods_entry cache[METHODS_CACHE_SIZE];
+    _Alignas(64) methods_entry cache[METHODS_CACHE_SIZE]; /* pairs, the newer one first */
     VALUE class_names[METHODS_CACHE_SIZE]; /* that the complemented entries were made with: compared only */
     methods_table methods, strings;
     methods_verdict verdict; /* of the last methods_find */
@@ -57,11 +57,44 @@ typedef struct methods_state {
 
 struct stream;
 
-static inline methods_entry *methods_slot(methods_state *m, VALUE klass, ID id)
+/* The first of the two entries, of one cache line, that may hold it. */
+static inline methods_entry *methods_pair(methods_state *m, VALUE klass, ID id)
 {
     /* Fibonacci hashing. Classes are 8-byte aligned; ids differ from bit 4 up. */
     uint64_t mixed = ((uint64_t)klass ^ ((uint64_t)id << 17)) * UINT64_C(0x9E3779B97F4A7C15);
-    return &m->cache[mixed >> (64 - METHODS_CACHE_BITS)];
+    return &m->cache[(mixed >> (64 - METHODS_CACHE_BITS)) & ~UINT64_C(1)];
+}
+
+static inline bool methods_is(const methods_entry *entry, VALUE klass, ID id, VALUE iseq, uint32_t kind)
+{
+    return entry->klass == klass && entry->id == id && entry->iseq == iseq && entry->kind == kind;
+}
+
+/* The front cache's entry for it, or NULL. */
+static inline const methods_entry *methods_known(methods_state *m, VALUE klass, ID id, VALUE iseq, uint32_t kind)
+{
+    const methods_entry *pair = methods_pair(m, klass, id);
+    if (__builtin_expect(methods_is(&pair[0], klass, id, iseq, kind), 1))
+        return &pair[0];
+    return methods_is(&pair[1], klass, id, iseq, kind) ? &pair[1] : NULL;
+}
+
+/* Have methods_find look at it anew. */
+static inline void methods_forget(methods_state *m, VALUE klass, ID id)
+{
+    methods_entry *pair = methods_pair(m, klass, id);
+    for (int i = 0; i < 2; i++)
+        if (pair[i].klass == klass)
+            pair[i].klass = 0;
+}
+
+/* The fast path: a number, or 0 when the front cache has none, or the method is left out. */
+static inline uint32_t methods_cached(methods_state *m, VALUE klass, ID id, VALUE iseq, uint32_t kind)
+{
+    const methods_entry *pair = methods_pair(m, klass, id);
+    if (__builtin_expect(methods_is(&pair[0], klass, id, iseq, kind), 1))
+        return pair[0].number;
+    return methods_is(&pair[1], klass, id, iseq, kind) ? pair[1].number : 0;
 }
 
 void methods_prepare(void); /* once a process, GVL held: the T_DATA */

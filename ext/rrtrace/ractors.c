@@ -21,7 +21,7 @@ static void never_called(VALUE data, const rb_trace_arg_t *arg)
     (void)data;
     (void)arg;
 }
-static vm_hook dead_hooks[2];
+static vm_hook dead_hooks[CAPTURE_HOOKS];
 
 /* Is written in Ruby, so its place tells whether it is Ruby's own. */
 static VALUE find_name_method(VALUE unused)
@@ -47,9 +47,9 @@ void ractors_prepare(void)
 
 void ractors_begin(const stream *root)
 {
-    capture_hook wanted[2];
-    capture_hooks(&capture_main, wanted);
-    for (int i = 0; i < 2; i++)
+    capture_hook wanted[CAPTURE_HOOKS];
+    capture_hooks(wanted);
+    for (int i = 0; i < CAPTURE_HOOKS; i++)
         dead_hooks[i] = (vm_hook){.flags = CAPTURE_HOOK_FLAGS,
                                   .events = wanted[i].events,
                                   .function = (rb_event_hook_func_t)(void (*)(void))never_called,
@@ -95,8 +95,9 @@ static stream *take(vm_ractor *ractor)
     stream *s = ractors_first();
     while (s && atomic_load_explicit(&s->ractor, memory_order_relaxed))
         s = s->next;
-    if (!s && (s = calloc(1, sizeof *s)) != NULL) {
-        s->fd = -1;
+    if (!s && (s = aligned_alloc(_Alignof(stream), sizeof *s)) != NULL) {
+        memset(s, 0, sizeof *s);
+        s->socket.fd = -1;
         s->next = ractors_first();
         atomic_store_explicit(&all.first, s, memory_order_release); /* pairs with the acquire in ractors_first */
     }
@@ -121,12 +122,12 @@ static bool is_linked(const vm_ractor *ractor, const vm_hook *wanted)
  * is used again are in no list any more. */
 static bool link_hooks(stream *s, vm_ractor *ractor)
 {
-    capture_hook wanted[2];
-    capture_hooks(s, wanted);
-    for (int i = 0; i < 2; i++)
+    capture_hook wanted[CAPTURE_HOOKS];
+    capture_hooks(wanted);
+    for (int i = 0; i < CAPTURE_HOOKS; i++)
         if (!s->hooks[i] && !(s->hooks[i] = malloc(sizeof *s->hooks[i])))
             return false;
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < CAPTURE_HOOKS; i++) {
         *s->hooks[i] = (vm_hook){.flags = CAPTURE_HOOK_FLAGS,
                                  .events = wanted[i].events,
                                  .function = wanted[i].function,
@@ -174,10 +175,7 @@ stream *ractors_attach(void)
     if (!frames_known.ractors_ok)
         s->number = atomic_fetch_add(&all.told, 1) + 2;
     s->main_thread = thread;
-    capture_hook wanted[2];
-    capture_hooks(s, wanted);
-    for (int i = 0; i < 2; i++)
-        rb_add_event_hook2(wanted[i].function, wanted[i].events, capture_as_data(s), CAPTURE_HOOK_FLAGS);
+    capture_add_event_hooks(s);
     place_set_stream_slot(thread, s);
     atomic_store(&s->mode, CAPTURE_MUST_JOIN);
     return s;

@@ -21,6 +21,9 @@ void ractors_begin(const stream *root);  /* of each session, in the Ractor of ro
 /* The first stream of the list, for loops: s = s->next. Any thread. */
 stream *ractors_first(void);
 
+/* For loops over all streams, in use or not, from &capture_main on: the list follows that. Any thread. */
+static inline stream *ractors_next(const stream *s) { return s == &capture_main ? ractors_first() : s->next; }
+
 /* Of a thread event: the stream of the thread's Ractor, or NULL when it has none. Any thread, GVL or not. */
 stream *ractors_stream_of(VALUE thread);
 

@@ -385,13 +385,9 @@ static methods_verdict ask(stream *s, const rb_trace_arg_t *arg, key k)
     return number ? METHODS_WANTED : s->methods.verdict;
 }
 
-/* The entry that tells of it, if the cache has it. */
 static const methods_entry *known(stream *s, key k)
 {
-    const methods_entry *entry = methods_slot(&s->methods, k.klass, METHODS_BY_ADDRESS);
-    bool is_known =
-        entry->klass == k.klass && entry->id == METHODS_BY_ADDRESS && entry->iseq == k.iseq && entry->kind == k.kind;
-    return LIKELY(is_known) ? entry : NULL;
+    return methods_known(&s->methods, k.klass, METHODS_BY_ADDRESS, k.iseq, k.kind);
 }
 
 static bool is_left_out(stream *s, const rb_trace_arg_t *arg, key k)
@@ -450,7 +446,7 @@ static void consider_disarming(unit *u, stream *s, const rb_trace_arg_t *arg, ke
 {
     if (u->stays || u->first_defined || another_ractor_runs())
         return;
-    methods_slot(&s->methods, k.klass, METHODS_BY_ADDRESS)->klass = 0; /* told is what may change, kept is not */
+    methods_forget(&s->methods, k.klass, METHODS_BY_ADDRESS); /* told is what may change, kept is not */
     methods_verdict verdict = ask(s, arg, k);
     if (verdict == METHODS_LEFT_OUT && !may_be_others(u, k))
         disarm(u);

@@ -1,5 +1,6 @@
 #include "writer.h"
 
+#include "frames.h"
 #include "join.h"
 
 #include <ruby/version.h>
@@ -158,7 +159,7 @@ void capture_define_process(stream *s)
     ev_process_def def = {
         .pid = (uint32_t)getpid(),
         .ppid = (uint32_t)getppid(),
-        .position_source = s->positions_counted ? EV_POSITIONS_COUNTED : EV_POSITIONS_FRAME_ADDRESS,
+        .position_source = frames_known.positions_ok ? EV_POSITIONS_FRAME_ADDRESS : EV_POSITIONS_COUNTED,
         .ractor = s->number,
         .realtime_ns = clock_ns(CLOCK_REALTIME),
         .argv_bytes = (uint32_t)argv_bytes,

@@ -74,7 +74,7 @@ module Rrtrace
       if Settings.display?
         say "display", *names.map { |name| "#{name}=#{ENV[name]}" }
       else
-        say "display", "none (DISPLAY and WAYLAND_DISPLAY are empty): a picture is drawn at the end instead"
+        say "display", "none (DISPLAY and WAYLAND_DISPLAY are empty): sessions are recorded instead"
       end
     end
 

@@ -16,9 +16,16 @@ static ring *new_ring(void)
     return ring_init(memory, SLOTS, CLOCK_SOURCE_MONOTONIC, 1);
 }
 
+/* A single event goes the way of single events. */
 static bool push(ring *r, uint64_t first, uint64_t count)
 {
     ring_lock(r);
+    CHECK(!ring_try_lock(r));
+    if (count == 1) {
+        bool is_written = ring_push(r, ev_make(EV_CALL, first, (uint32_t)first, 7));
+        ring_unlock(r);
+        return is_written;
+    }
     bool room = ring_room(r, count);
     for (uint64_t i = 0; room && i < count; i++)
         ring_put(r, i, ev_make(EV_CALL, first + i, (uint32_t)(first + i), 7));
@@ -57,7 +64,7 @@ TEST(what_goes_in_comes_out_once_in_order_at_any_batch_size)
     static ev out[SLOTS];
     uint64_t written = 0, read = 0;
     while (read < 400000) {
-        uint64_t count = 1 + test_random_below(&state, SLOTS);
+        uint64_t count = test_random_below(&state, 2) ? 1 : 1 + test_random_below(&state, SLOTS);
         if (push(r, written, count))
             written += count;
         else
@@ -79,11 +86,26 @@ TEST(a_full_ring_says_so_and_overwrites_nothing)
     CHECK(ring_reader_open(&reader, r, ring_bytes(SLOTS)) == NULL);
     CHECK(push(r, 0, SLOTS));
     CHECK(!push(r, SLOTS, 1));
+    CHECK(!push(r, SLOTS, 2));
     ev out[2];
     CHECK_EQ(ring_read(&reader, out, 2), 2);
     CHECK_EQ(ev_ticks_of(out[0]), 0);
     CHECK(push(r, SLOTS, 2));
     CHECK(!push(r, SLOTS + 2, 1));
+    CHECK_EQ(ring_read(&reader, out, 1), 1);
+    CHECK_EQ(ev_ticks_of(out[0]), 2);
+    CHECK(push(r, SLOTS + 2, 1));
+    CHECK(!push(r, SLOTS + 3, 1));
+    free(r);
+}
+
+TEST(a_lock_that_is_free_is_taken_without_waiting)
+{
+    ring *r = new_ring();
+    CHECK(ring_try_lock(r));
+    CHECK(!ring_try_lock(r));
+    ring_unlock(r);
+    CHECK(ring_try_lock(r));
     free(r);
 }
 

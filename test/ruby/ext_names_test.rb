@@ -171,19 +171,19 @@ class ExtNamesTest < Minitest::Test
       churn(1)
       GC.start
       p alive
-      others(30_000)
+      others(60_000)
       churn(1)
       GC.start
       p alive
       weak = ObjectSpace::WeakMap.new
       weak[1] = Class.new(Brief) { def act = 1 }
       weak[1].touch
-      others(30_000)
+      others(60_000)
       GC.start
       p weak.key?(1)
     RUBY
     after_churn, after_others, weak = @ran.out.lines(chomp: true)
-    assert_operator after_churn.to_i, :<=, 4096 + 100
+    assert_operator after_churn.to_i, :<=, 8192 + 100
     assert_operator after_others.to_i, :<=, 100, "what was overwritten in the cache may die"
     assert_equal "false", weak
   end
