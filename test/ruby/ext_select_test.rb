@@ -430,6 +430,9 @@ class ExtSelectTest < Minitest::Test
   def test_where_code_can_not_be_hooked_by_hand_the_choice_is_the_same
     %w[RRTRACE_TEST_NO_TARGETS RRTRACE_TEST_COUNT_POSITIONS].each do |way|
       assert_calls({"Foo#bar" => 2, "Space::Foo#bar" => 2}, "2.times { all_of_it; [1].first }", before: FOO, only: ["*Foo#bar"], env: {way => "1"})
+      stream = traced_with("def outer = 3.times { other } && inner\ndef other = [1].first\ndef inner = 1\nouter", only: ["outer", "inner"], env: {way => "1"})
+      assert_equal [["Object#outer"]], stream.spans_named("Object#inner").map(&:ancestors)
+      assert_equal [:return], stream.spans.map(&:closed_by).uniq
     end
   end
 
