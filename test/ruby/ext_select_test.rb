@@ -390,6 +390,19 @@ class ExtSelectTest < Minitest::Test
     assert_equal({"Foo#other" => 4000}, stream.calls)
   end
 
+  def test_yjit_forgets_what_it_compiled_between_two_sessions
+    skip "this Ruby has no YJIT" unless defined?(RubyVM::YJIT)
+    streams = traced(<<~RUBY, before: "#{FOO}Rrtrace::Native.select(['Foo.make'], [], [])", flags: ["--yjit", "--yjit-call-threshold=5"])
+      200.times { all_of_it }
+      Rrtrace::Native.leave(5000)
+      2000.times { all_of_it }
+      Rrtrace::Native.select(["Foo#other"], [], [])
+      Rrtrace::Native.join(ENV.fetch("SESSION"), 65536, false, true, false)
+      2000.times { all_of_it }
+    RUBY
+    assert_equal [{"Foo.make" => 200}, {"Foo#other" => 4000}], streams.map(&:calls)
+  end
+
   def test_blocks_of_chosen_methods_when_asked_for
     stream = traced_with(<<~RUBY, only: ["Foo#run", "Foo#made"], blocks: true)
       class Foo
@@ -429,7 +442,7 @@ class ExtSelectTest < Minitest::Test
 
   def test_where_code_can_not_be_hooked_by_hand_the_choice_is_the_same
     %w[RRTRACE_TEST_NO_TARGETS RRTRACE_TEST_COUNT_POSITIONS].each do |way|
-      assert_calls({"Foo#bar" => 2, "Space::Foo#bar" => 2}, "2.times { all_of_it; [1].first }", before: FOO, only: ["*Foo#bar"], env: {way => "1"})
+      assert_calls({"Foo#bar" => 2, "Space::Foo#bar" => 2}, "2.times { all_of_it; [1].sum }", before: FOO, only: ["*Foo#bar", "sum"], env: {way => "1"})
       stream = traced_with("def outer = 3.times { other } && inner\ndef other = [1].first\ndef inner = 1\nouter", only: ["outer", "inner"], env: {way => "1"})
       assert_equal [["Object#outer"]], stream.spans_named("Object#inner").map(&:ancestors)
       assert_equal [:return], stream.spans.map(&:closed_by).uniq
