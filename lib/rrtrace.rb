@@ -41,6 +41,10 @@ module Rrtrace
     # buffer::        bytes of the ring buffer, as a number or "64M", "1GiB"; rounded up to a power of two
     # memory::        bytes that the visualizer may keep spans in, likewise
     # on_full::       :wait (for the visualizer, when the buffer is full: nothing is lost) or :drop (and count)
+    # only::          trace these methods alone: "Foo#bar", "Foo.*", "Foo::*", "save", "/regex/", or several in an Array; all others
+    #                 run at full speed. Methods written in C are left out
+    # except::        leave these out, likewise
+    # only_path::     trace the methods of the files below this folder alone (or these, in an Array)
     # blocks::        true: trace blocks too
     # c_calls::       false: leave out methods written in C
     # close_on_exit:: true: the window closes when the program ends
@@ -161,7 +165,7 @@ module Rrtrace
       begin
         require_relative "rrtrace/settings"
         settings = Settings.new(options)
-        native
+        native.select(*settings.selection)
         is_joined, error = join_outer(settings)
         return false unless is_joined || yield(settings, error)
 

@@ -4,6 +4,8 @@
 #include "join.h"
 #include "methods.h"
 #include "ractors.h"
+#include "select.h"
+#include "target.h"
 #include "writer.h"
 
 #include <stdlib.h>
@@ -231,6 +233,8 @@ static void on_event(VALUE data, const rb_trace_arg_t *traced)
         on_event_slowly(s, traced);
 }
 
+void capture_event(stream *s, const rb_trace_arg_t *arg) { on_event(capture_as_data(s), arg); }
+
 /* GVL: held. The same where frames can't be read beyond their address. */
 static void on_event_unsure(VALUE data, const rb_trace_arg_t *traced) { on_event_slowly(capture_of_data(data), traced); }
 
@@ -247,8 +251,12 @@ static void on_event_counted(VALUE data, const rb_trace_arg_t *traced)
     bool is_block = event & (RUBY_EVENT_B_CALL | RUBY_EVENT_B_RETURN);
     bool is_call = event & (RUBY_EVENT_CALL | RUBY_EVENT_C_CALL | RUBY_EVENT_B_CALL);
     uint32_t kind = is_c ? EV_METHOD_C : is_block ? EV_METHOD_BLOCK : EV_METHOD_RUBY, number = 0;
-    if (is_call)
+    if (is_call || select_is_on())
         number = methods_find(s, raw, NIL_P(klass) ? 0 : klass, NIL_P(name) ? 0 : SYM2ID(name), 0, kind);
+    if (!is_call && number == 0 && s->methods.verdict != METHODS_WANTED) /* its call was not counted */
+        return;
+    if (!is_call)
+        number = 0;
     place where;
     if ((is_call && number == 0) || !place_find(s, NULL, &where) ||
         !place_make_room(&s->depths, &s->depth_count, where.fiber, sizeof *s->depths))
@@ -353,6 +361,8 @@ void capture_hooks(capture_hook hooks[CAPTURE_HOOKS])
         events |= RUBY_EVENT_B_CALL | RUBY_EVENT_B_RETURN;
     raw_hook function = frames_known.frames_ok ? on_event : frames_known.positions_ok ? on_event_unsure : on_event_counted;
     hooks[0] = (capture_hook){as_hook(function), events};
+    if (capture.by_target)
+        hooks[0] = (capture_hook){as_hook(target_on_event), TARGET_EVENTS};
     hooks[1] = (capture_hook){as_hook(on_gc), RUBY_INTERNAL_EVENT_GC_ENTER | RUBY_INTERNAL_EVENT_GC_EXIT};
 }
 
@@ -369,6 +379,7 @@ static void remove_event_hooks(void)
     rb_remove_event_hook(as_hook(on_event));
     rb_remove_event_hook(as_hook(on_event_unsure));
     rb_remove_event_hook(as_hook(on_event_counted));
+    rb_remove_event_hook(as_hook(target_on_event));
     rb_remove_event_hook(as_hook(on_gc));
 }
 
@@ -384,6 +395,8 @@ void capture_add_hooks(stream *s)
     }
     capture_add_event_hooks(s);
     once.hooks_added = true;
+    if (capture.by_target)
+        target_start();
 }
 
 /* Does nothing, but adding and removing it has CRuby work out anew which events the current Ractor's hooks want. */
@@ -450,6 +463,7 @@ void capture_open(stream *s, const ev_clock_def clocks[2])
 void capture_start(stream *s, capture_options options, const ev_clock_def clocks[2])
 {
     capture.options = options;
+    capture.by_target = frames_known.code_ok && select_names_what();
     capture.main_thread = rb_thread_main();
     atomic_store(&capture.gc_open_in, NULL);
     atomic_store(&capture.thread_count, 0);
@@ -468,6 +482,7 @@ void capture_drain_users(stream *s)
 void capture_stop(stream *s)
 {
     atomic_store(&s->mode, CAPTURE_OFF);
+    target_stop();
     if (once.hooks_added)
         remove_event_hooks();
     once.hooks_added = false;
@@ -481,6 +496,7 @@ void capture_stop(stream *s)
 void capture_forget_in_child(void)
 {
     atomic_store(&capture.gc_open_in, NULL);
+    target_fix_lock_in_child();
     for (stream *s = &capture_main; s; s = ractors_next(s)) {
         atomic_store(&s->users, 0);
         s->ring = NULL; /* MADV_DONTFORK: it is not mapped here */

@@ -74,6 +74,7 @@ typedef struct stream {
 /* What all streams of the process share; touched on slow paths only. */
 typedef struct capture_shared {
     capture_options options;      /* of the session; set before its first event */
+    bool by_target;               /* of the session: hooks are in chosen code alone; set before its first event */
     VALUE main_thread;            /* borrowed: it lives as long as the VM */
     _Atomic uint64_t generation;  /* GC_ENTERs seen: a fiber's memory is freed only in between */
     _Atomic(stream *) gc_open_in; /* the stream with a GC_ENTER that has no GC_EXIT so far; NULL: none */
@@ -148,6 +149,9 @@ void capture_define_process(stream *s);
 
 /* An event of the running Ruby code (span or mark), with a SWITCH if needed. GVL held. */
 void capture_note(stream *s, ev_kind kind, uint32_t number, uint32_t place);
+
+/* An event that another hook has heard: as if it had come to ours. For target.c. */
+void capture_event(stream *s, const rb_trace_arg_t *arg);
 
 /* The raw hooks, for ractors.c. Two: CRuby takes no hook for its own events and a program's together. */
 #define CAPTURE_HOOKS 2

@@ -2,6 +2,7 @@
 
 #include "capture.h"
 #include "methods.h"
+#include "target.h"
 
 #include <fcntl.h>
 #include <ruby/ractor.h>
@@ -46,6 +47,7 @@ static struct {
     VALUE object; /* borrowed: on the C stack of frames_verify for as long as the test runs */
     seen_event seen[SEEN_MAX];
     int count;
+    bool with_c; /* events of C methods come, too */
     bool argument_ok, frames_ok, leaf_ok;
     int pipe[2];
 } probe;
@@ -105,9 +107,10 @@ static void probe_hook(VALUE data, const rb_trace_arg_t *arg)
 /* The innermost method of the self-test. Its own frame is one below the one that its C_CALL showed. */
 static VALUE probe_leaf(VALUE self)
 {
-    if (probe.count < 3 || !probe.frames_ok)
+    int own_events = probe.with_c ? 1 : 0;
+    if (probe.count < 2 + own_events || !probe.frames_ok)
         return self;
-    const seen_event *outer = &probe.seen[probe.count - 3], *inner = &probe.seen[probe.count - 2];
+    const seen_event *inner = &probe.seen[probe.count - own_events - 1], *outer = inner - 1;
     ptrdiff_t bytes = (const char *)outer->frame - (const char *)inner->frame;
     if (bytes < (ptrdiff_t)sizeof(vm_frame) || bytes > 128 || bytes % 8 != 0)
         return self;
@@ -126,19 +129,23 @@ static VALUE probe_run(VALUE object)
     return rb_funcall(object, rb_intern("elsewhere"), 0);
 }
 
+/* The object, and the code that its methods are in. */
 static VALUE probe_make(VALUE unused)
 {
     (void)unused;
-    VALUE object = rb_eval_string("Class.new { def outer = inner\n def inner = leaf\n"
-                                  "def elsewhere = Fiber.new { outer }.resume }.new");
-    rb_define_singleton_method(object, "leaf", probe_leaf, 0);
-    return object;
+    VALUE made = rb_eval_string("code = proc { def outer = inner\n def inner = leaf\n"
+                                "def elsewhere = Fiber.new { outer }.resume }\n[Class.new(&code).new, code]");
+    rb_define_singleton_method(rb_ary_entry(made, 0), "leaf", probe_leaf, 0);
+    return made;
 }
+
+/* Where the second run of outer begins: behind the first one, and elsewhere's CALL. */
+static const seen_event *second_run(void) { return probe.seen + (probe.with_c ? 7 : 5); }
 
 /* A method's entry is the same at each of its calls, and no other method's. */
 static bool entries_as_known(void)
 {
-    const seen_event *first = probe.seen, *second = probe.seen + 7;
+    const seen_event *first = probe.seen, *second = second_run();
     return first[0].entry == second[0].entry && first[1].entry == second[1].entry && first[0].entry != first[1].entry &&
            first[0].entry != 0;
 }
@@ -146,19 +153,23 @@ static bool entries_as_known(void)
 /* outer, inner and leaf twice: by themselves, and in another fiber inside elsewhere. */
 static bool sequence_as_known(void)
 {
-    static const rb_event_flag_t want[] = {RUBY_EVENT_CALL,     RUBY_EVENT_CALL,   RUBY_EVENT_C_CALL,
-                                           RUBY_EVENT_C_RETURN, RUBY_EVENT_RETURN, RUBY_EVENT_RETURN};
-    if (probe.count != 14)
+    static const rb_event_flag_t with_c[] = {RUBY_EVENT_CALL,     RUBY_EVENT_CALL,   RUBY_EVENT_C_CALL,
+                                             RUBY_EVENT_C_RETURN, RUBY_EVENT_RETURN, RUBY_EVENT_RETURN};
+    static const rb_event_flag_t without_c[] = {RUBY_EVENT_CALL, RUBY_EVENT_CALL, RUBY_EVENT_RETURN, RUBY_EVENT_RETURN};
+    const rb_event_flag_t *want = probe.with_c ? with_c : without_c;
+    const int run = probe.with_c ? 6 : 4;
+    if (probe.count != 2 * run + 2)
         return false;
-    const seen_event *first = probe.seen, *second = probe.seen + 7;
-    for (int i = 0; i < 6; i++) {
+    const seen_event *first = probe.seen, *second = second_run();
+    for (int i = 0; i < run; i++) {
         if (first[i].event != want[i] || second[i].event != want[i])
             return false;
         if (first[i].ec != first[0].ec || second[i].ec != second[0].ec)
             return false;
     }
-    bool same_frames = first[0].frame == first[5].frame && first[1].frame == first[4].frame &&
-                       first[2].frame == first[1].frame && first[3].frame == first[1].frame;
+    bool same_frames = first[0].frame == first[run - 1].frame && first[1].frame == first[run - 2].frame;
+    if (probe.with_c)
+        same_frames = same_frames && first[2].frame == first[1].frame && first[3].frame == first[1].frame;
     return same_frames && first[1].frame < first[0].frame && first[0].ec != second[0].ec;
 }
 
@@ -193,26 +204,49 @@ static VALUE probe_ractor(VALUE unused)
     return Qnil;
 }
 
-void frames_verify(void)
+static void probe_point(VALUE tracepoint, void *unused)
 {
-    if (frames_known.checked)
-        return;
-    frames_known.checked = true;
-    memset(&probe, 0, sizeof probe);
-    if (getenv("RRTRACE_TEST_COUNT_POSITIONS")) /* tests try what happens on a Ruby that we do not know */
-        return;
-    if (pipe2(probe.pipe, O_CLOEXEC | O_NONBLOCK) != 0)
-        return;
-    int failed = 0;
-    VALUE object = rb_protect(probe_make, Qnil, &failed);
-    if (!failed) {
-        probe.object = object;
-        probe.argument_ok = probe.frames_ok = true;
+    (void)unused;
+    probe_hook(Qnil, rb_tracearg_from_tracepoint(tracepoint));
+}
+
+/* Runs the methods with a hook on everything, or on their code alone. */
+static VALUE probe_watch(VALUE made)
+{
+    VALUE object = rb_ary_entry(made, 0);
+    if (probe.with_c) {
+        int failed = 0;
         rb_add_event_hook2((rb_event_hook_func_t)(void (*)(void))probe_hook,
                            RUBY_EVENT_CALL | RUBY_EVENT_RETURN | RUBY_EVENT_C_CALL | RUBY_EVENT_C_RETURN, Qnil,
                            RUBY_EVENT_HOOK_FLAG_SAFE | RUBY_EVENT_HOOK_FLAG_RAW_ARG);
         rb_protect(probe_run, object, &failed);
         rb_remove_event_hook((rb_event_hook_func_t)(void (*)(void))probe_hook);
+        if (failed)
+            rb_jump_tag(failed);
+        return Qnil;
+    }
+    VALUE point = rb_tracepoint_new(Qnil, RUBY_EVENT_CALL | RUBY_EVENT_RETURN, probe_point, NULL), options = rb_hash_new();
+    rb_hash_aset(options, ID2SYM(rb_intern("target")), rb_ary_entry(made, 1));
+    rb_funcallv_kw(point, rb_intern("enable"), 1, &options, RB_PASS_KEYWORDS);
+    probe_run(object);
+    rb_tracepoint_disable(point);
+    return Qnil;
+}
+
+static void close_pipe(void)
+{
+    close(probe.pipe[0]);
+    close(probe.pipe[1]);
+}
+
+static void verify_frames(void)
+{
+    int failed = 0;
+    VALUE made = rb_protect(probe_make, Qnil, &failed);
+    if (!failed) {
+        probe.object = rb_ary_entry(made, 0);
+        probe.argument_ok = probe.frames_ok = true;
+        rb_protect(probe_watch, made, &failed);
     }
     if (failed)
         rb_set_errinfo(Qnil);
@@ -221,14 +255,43 @@ void frames_verify(void)
         frames_known.frames_ok = frames_known.positions_ok && probe.frames_ok && probe.leaf_ok && entries_as_known() &&
                                  !getenv("RRTRACE_TEST_UNKNOWN_FRAMES");
     }
-    if (frames_known.frames_ok && !getenv("RRTRACE_TEST_NO_RACTOR_HOOKS"))
-        rb_protect(probe_ractor, Qnil, &failed);
-    if (failed)
-        rb_set_errinfo(Qnil);
-    close(probe.pipe[0]);
-    close(probe.pipe[1]);
     probe.object = Qnil;
-    RB_GC_GUARD(object);
+    RB_GC_GUARD(made);
+}
+
+void frames_verify(bool is_quiet)
+{
+    frames_level wanted = is_quiet ? FRAMES_CHECKED_QUIETLY : FRAMES_CHECKED;
+    if (frames_known.checked >= wanted)
+        return;
+    bool is_first = frames_known.checked == FRAMES_UNCHECKED;
+    frames_known.checked = wanted;
+    memset(&probe, 0, sizeof probe);
+    probe.with_c = !is_quiet;
+    if (getenv("RRTRACE_TEST_COUNT_POSITIONS")) /* tests try what happens on a Ruby that we do not know */
+        return;
+    if (pipe2(probe.pipe, O_CLOEXEC | O_NONBLOCK) != 0)
+        return;
+    verify_frames();
+    if (frames_known.frames_ok && is_first && !getenv("RRTRACE_TEST_NO_RACTOR_HOOKS")) {
+        int failed = 0;
+        rb_protect(probe_ractor, Qnil, &failed);
+        if (failed)
+            rb_set_errinfo(Qnil);
+    }
+    close_pipe();
+}
+
+void frames_verify_code(void)
+{
+    frames_verify(true);
+    if (frames_known.code_checked || !frames_known.ractors_ok) /* such hooks are heard in all Ractors */
+        return;
+    frames_known.code_checked = true;
+    if (getenv("RRTRACE_TEST_NO_TARGETS") || pipe2(probe.pipe, O_CLOEXEC | O_NONBLOCK) != 0)
+        return;
+    frames_known.code_ok = target_verify(readable);
+    close_pipe();
 }
 
 /* ---- Open frames. */

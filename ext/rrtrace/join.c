@@ -2,6 +2,7 @@
 
 #include "frames.h"
 #include "ractors.h"
+#include "select.h"
 #include "session.h"
 #include "wire/handshake.h"
 
@@ -464,7 +465,10 @@ static int prepare(char why[JOIN_WHY_BYTES])
         ractors_prepare();
         once.prepared = true;
     }
-    frames_verify();
+    if (select_names_what())
+        frames_verify_code();
+    else
+        frames_verify(false);
     return 0;
 }
 

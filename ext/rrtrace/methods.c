@@ -2,6 +2,7 @@
 
 #include "capture.h"
 #include "ractors.h"
+#include "select.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -128,8 +129,9 @@ static void table_forget(methods_table *table, uint32_t slot)
 /* ---- Names. No function here runs user code or allocates a Ruby object: the strings are borrowed from the VM. */
 
 typedef struct text {
-    char *bytes;
+    char *bytes; /* one more than capacity */
     size_t count, capacity;
+    size_t separator; /* where the method's name begins, less one; SIZE_MAX: there is no class before it */
     bool cut;
 } text;
 
@@ -237,9 +239,11 @@ static void put_qualified(text *t, VALUE klass, ID id)
             put_class(t, real_class_of(attached), 0);
             put_text(t, ">");
         }
+        t->separator = t->count;
         put_text(t, ".");
     } else if (klass) {
         put_class(t, klass, 0);
+        t->separator = t->count;
         put_text(t, "#");
     }
     VALUE name = id ? rb_id2str(id) : Qfalse;
@@ -283,11 +287,32 @@ static bool may_be_renamed(VALUE class_name)
 
 /* ---- Lookup. */
 
-static uint32_t define_method_number(stream *s, rb_trace_arg_t *arg, VALUE owner, ID id, uint32_t kind)
+#define BLOCK_PREFIX "block in "
+
+/* Is the method (a block: that around it) wanted? name is whole; prefix_bytes of it stand before the method's own. */
+static methods_verdict verdict_on(const text *name, size_t prefix_bytes, bool is_c, VALUE iseq, const char *path)
 {
-    text name = {s->methods.name, 0, sizeof s->methods.name, false};
+    const char *own = name->bytes + prefix_bytes;
+    size_t own_bytes = name->count - prefix_bytes;
+    name->bytes[name->count] = '\0';
+    if (select_wants(own, own_bytes, is_c, iseq, path))
+        return METHODS_WANTED;
+    if (name->separator >= name->count)
+        return METHODS_LEFT_OUT;
+    char *separator = &name->bytes[name->separator], was = *separator;
+    *separator = was == '#' ? '.' : '#';
+    bool would_be = select_wants(own, own_bytes, is_c, iseq, path);
+    *separator = was;
+    return would_be ? METHODS_LEFT_OUT_SO_FAR : METHODS_LEFT_OUT;
+}
+
+/* A number; or 0, and *verdict says whether that is because the method is left out. */
+static uint32_t define_method_number(stream *s, rb_trace_arg_t *arg, VALUE owner, ID id, VALUE iseq, uint32_t kind,
+                                     methods_verdict *verdict)
+{
+    text name = {s->methods.name, 0, EV_NAME_BYTES_MAX, SIZE_MAX, false};
     if (kind == EV_METHOD_BLOCK)
-        put_text(&name, "block in ");
+        put_text(&name, BLOCK_PREFIX);
     put_qualified(&name, owner, id);
     finish_cut(&name);
     ev_method_def def = {.kind = kind, .name_bytes = (uint32_t)name.count};
@@ -299,6 +324,12 @@ static uint32_t define_method_number(stream *s, rb_trace_arg_t *arg, VALUE owner
             def.path_bytes = RSTRING_LEN(path) < (long)EV_PATH_BYTES_MAX ? (uint32_t)RSTRING_LEN(path) : EV_PATH_BYTES_MAX;
         }
         def.line = FIXNUM_P(line) && FIX2LONG(line) > 0 ? (uint32_t)FIX2LONG(line) : 0;
+    }
+    if (select_is_on()) {
+        size_t prefix_bytes = kind == EV_METHOD_BLOCK ? strlen(BLOCK_PREFIX) : 0;
+        *verdict = verdict_on(&name, prefix_bytes, kind == EV_METHOD_C, iseq, path_bytes);
+        if (*verdict != METHODS_WANTED)
+            return 0;
     }
     uint32_t slot;
     content key = {.kind = kind, .line = def.line, .name_bytes = def.name_bytes, .path_bytes = def.path_bytes};
@@ -316,6 +347,11 @@ uint32_t methods_find(stream *s, rb_trace_arg_t *arg, VALUE klass, ID id, VALUE 
 {
     methods_entry *pair = methods_pair(&s->methods, klass, id);
     VALUE *names = &s->methods.class_names[pair - s->methods.cache];
+    const methods_entry *known = methods_known(&s->methods, klass, id, iseq, kind);
+    if (known) { /* left out: then the fast path has no answer */
+        s->methods.verdict = known->number != 0 ? METHODS_WANTED : METHODS_LEFT_OUT_SO_FAR;
+        return known->number;
+    }
     VALUE owner = klass;
     ID name_id = id;
     if (id == METHODS_BY_ADDRESS || kind == EV_METHOD_BLOCK) { /* a block is known to people by the method around it */
@@ -326,11 +362,18 @@ uint32_t methods_find(stream *s, rb_trace_arg_t *arg, VALUE klass, ID id, VALUE 
     owner = as_module(owner);
     VALUE class_name = owner ? rb_mod_name(named_module(owner)) : Qnil;
     bool stays = owner ? !may_be_renamed(class_name) : true;
-    for (int i = 0; i < 2; i++)
-        if (owner && names[i] == class_name && methods_is(&pair[i], klass, ~id, iseq, kind))
+    for (int i = 0; i < 2; i++) {
+        if (owner && names[i] == class_name && methods_is(&pair[i], klass, ~id, iseq, kind)) {
+            s->methods.verdict = pair[i].number != 0 ? METHODS_WANTED : METHODS_LEFT_OUT_SO_FAR;
             return pair[i].number;
-    uint32_t number = define_method_number(s, arg, owner, name_id, kind);
-    if (number == 0 || klass == 0 || methods_is_thread_name(klass, id))
+        }
+    }
+    methods_verdict verdict = METHODS_WANTED;
+    uint32_t number = define_method_number(s, arg, owner, name_id, iseq, kind, &verdict);
+    s->methods.verdict = verdict == METHODS_LEFT_OUT && !stays ? METHODS_LEFT_OUT_SO_FAR : verdict;
+    if ((number == 0 && verdict == METHODS_WANTED) || klass == 0 || methods_is_thread_name(klass, id))
+        return number;
+    if (kind == EV_METHOD_BLOCK && select_has_patterns()) /* its code is not enough: methods that share it are not all wanted */
         return number;
     if (pair[0].klass != klass || pair[0].id != ~id) { /* not what it was called before it was named anew */
         pair[1] = pair[0];

@@ -26,7 +26,7 @@ typedef struct methods_entry {
     VALUE klass; /* pinned; 0: empty */
     ID id;       /* as CRuby gives it; complemented while the class's name may still change */
     VALUE iseq;  /* compared only: the same method defined anew has another; 0 for C methods */
-    uint32_t number;
+    uint32_t number; /* 0: left out */
     uint32_t kind;
 } methods_entry;
 
@@ -39,12 +39,20 @@ typedef struct methods_table {
     uint32_t numbered; /* the last number given */
 } methods_table;
 
+/* Of a method that has no number: was it left out (select.h), and may that change? */
+typedef enum methods_verdict {
+    METHODS_WANTED = 0,      /* or it could not be defined now */
+    METHODS_LEFT_OUT,
+    METHODS_LEFT_OUT_SO_FAR, /* its class may get another name, or the same code be the method of another kind that is wanted */
+} methods_verdict;
+
 /* One a stream. */
 typedef struct methods_state {
     _Alignas(64) methods_entry cache[METHODS_CACHE_SIZE]; /* pairs, the newer one first */
     VALUE class_names[METHODS_CACHE_SIZE]; /* that the complemented entries were made with: compared only */
     methods_table methods, strings;
-    char name[EV_NAME_BYTES_MAX]; /* the one that is being built; GVL held, and nothing in here lets it go */
+    methods_verdict verdict; /* of the last methods_find */
+    char name[EV_NAME_BYTES_MAX + 1]; /* the one that is being built; GVL held, and nothing in here lets it go */
 } methods_state;
 
 struct stream;
@@ -62,7 +70,25 @@ static inline bool methods_is(const methods_entry *entry, VALUE klass, ID id, VA
     return entry->klass == klass && entry->id == id && entry->iseq == iseq && entry->kind == kind;
 }
 
-/* The fast path: a number, or 0 when the front cache has none. */
+/* The front cache's entry for it, or NULL. */
+static inline const methods_entry *methods_known(methods_state *m, VALUE klass, ID id, VALUE iseq, uint32_t kind)
+{
+    const methods_entry *pair = methods_pair(m, klass, id);
+    if (__builtin_expect(methods_is(&pair[0], klass, id, iseq, kind), 1))
+        return &pair[0];
+    return methods_is(&pair[1], klass, id, iseq, kind) ? &pair[1] : NULL;
+}
+
+/* Have methods_find look at it anew. */
+static inline void methods_forget(methods_state *m, VALUE klass, ID id)
+{
+    methods_entry *pair = methods_pair(m, klass, id);
+    for (int i = 0; i < 2; i++)
+        if (pair[i].klass == klass)
+            pair[i].klass = 0;
+}
+
+/* The fast path: a number, or 0 when the front cache has none, or the method is left out. */
 static inline uint32_t methods_cached(methods_state *m, VALUE klass, ID id, VALUE iseq, uint32_t kind)
 {
     const methods_entry *pair = methods_pair(m, klass, id);
@@ -74,7 +100,7 @@ static inline uint32_t methods_cached(methods_state *m, VALUE klass, ID id, VALU
 void methods_prepare(void); /* once a process, GVL held: the T_DATA */
 void methods_reset(methods_state *m); /* numbers start anew: a new ring */
 
-/* The slow path: a number, or 0 when it could not be defined now (dropped, detached, no memory). kind: EV_METHOD_…
+/* The slow path: a number, or 0 when it is left out or could not be defined now (dropped, detached, no memory). kind: EV_METHOD_…
  * klass and id as CRuby gives them, 0 when there is none (blocks at top level), or METHODS_BY_ADDRESS. arg tells the rest.
  */
 uint32_t methods_find(struct stream *s, rb_trace_arg_t *arg, VALUE klass, ID id, VALUE iseq, uint32_t kind);

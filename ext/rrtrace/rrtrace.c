@@ -7,6 +7,7 @@
 #include "join.h"
 #include "methods.h"
 #include "ractors.h"
+#include "select.h"
 #include "session.h"
 
 #include <ruby/ractor.h>
@@ -63,6 +64,46 @@ static VALUE native_join(VALUE self, VALUE path, VALUE buffer_slots, VALUE drop,
     if (result != 0)
         rb_raise(error_class, "%s", why);
     return Qtrue;
+}
+
+/* Words as C has them, borrowed from the strings. Raises before anything is kept. */
+static select_words words_of(VALUE list, VALUE *buffer)
+{
+    Check_Type(list, T_ARRAY);
+    size_t count = (size_t)RARRAY_LEN(list);
+    *buffer = rb_str_new(NULL, (long)(count * sizeof(char *)));
+    const char **words = (const char **)(void *)RSTRING_PTR(*buffer);
+    for (size_t i = 0; i < count; i++) {
+        VALUE word = RARRAY_AREF(list, (long)i);
+        Check_Type(word, T_STRING);
+        words[i] = StringValueCStr(word);
+    }
+    return (select_words){words, count};
+}
+
+/* What the next session traces: patterns, patterns, real paths of folders; three empty arrays: everything. */
+static VALUE native_select(VALUE self, VALUE only, VALUE except, VALUE folders)
+{
+    (void)self;
+    char why[SELECT_WHY_BYTES] = "";
+    VALUE buffers[3];
+    select_words lists[3] = {words_of(only, &buffers[0]), words_of(except, &buffers[1]), words_of(folders, &buffers[2])};
+    if (join_is_on())
+        rb_raise(error_class, "this process is traced already");
+    int result = select_set(lists[0], lists[1], lists[2], why);
+    for (int i = 0; i < 3; i++)
+        RB_GC_GUARD(buffers[i]);
+    if (result != 0)
+        rb_raise(error_class, "%s", why);
+    return Qtrue;
+}
+
+/* Nil when the word is a pattern, else the reason why it is none. */
+static VALUE native_pattern_trouble(VALUE self, VALUE word)
+{
+    (void)self;
+    char why[SELECT_WHY_BYTES] = "";
+    return select_check(StringValueCStr(word), why) == 0 ? Qnil : rb_utf8_str_new_cstr(why);
 }
 
 static VALUE native_leave(VALUE self, VALUE wait_ms)
@@ -176,11 +217,13 @@ static VALUE native_facts(VALUE self)
     (void)self;
     static const char *const clocks[] = {"unknown", "CLOCK_MONOTONIC", "TSC", "CNTVCT"};
     uint32_t source = clock_source_detect();
-    frames_verify();
+    frames_verify_code();
+    frames_verify(false);
     VALUE facts = rb_hash_new();
     rb_hash_aset(facts, ID2SYM(rb_intern("positions_verified")), frames_known.positions_ok ? Qtrue : Qfalse);
     rb_hash_aset(facts, ID2SYM(rb_intern("frames_verified")), frames_known.frames_ok ? Qtrue : Qfalse);
     rb_hash_aset(facts, ID2SYM(rb_intern("ractors_verified")), frames_known.ractors_ok ? Qtrue : Qfalse);
+    rb_hash_aset(facts, ID2SYM(rb_intern("code_verified")), frames_known.code_ok ? Qtrue : Qfalse);
     rb_hash_aset(facts, ID2SYM(rb_intern("frame_bytes")), SIZET2NUM(frames_known.frame_bytes));
     rb_hash_aset(facts, ID2SYM(rb_intern("clock")), rb_str_new_cstr(clocks[source < 4 ? source : 0]));
     rb_hash_aset(facts, ID2SYM(rb_intern("shared_memory")), join_memory_works() ? Qtrue : Qfalse);
@@ -197,6 +240,8 @@ void Init_rrtrace(void)
     VALUE native = rb_define_module_under(top, "Native");
     rb_define_module_function(native, "open_session", native_open_session, 2);
     rb_define_module_function(native, "join", native_join, 5);
+    rb_define_module_function(native, "select", native_select, 3);
+    rb_define_module_function(native, "pattern_trouble", native_pattern_trouble, 1);
     rb_define_module_function(native, "leave", native_leave, 1);
     rb_define_module_function(native, "leave_at_exit", native_leave_at_exit, 1);
     rb_define_module_function(native, "facts", native_facts, 0);

@@ -1,5 +1,6 @@
 /* vm.h - what the tracer knows of CRuby's private memory: all of it, in one place.
- * For:     capture.c (the hook's argument), frames.c (the control frames), methods.c, ractors.c (threads, Ractors, hooks).
+ * For:     capture.c (the hook's argument), frames.c (the control frames), methods.c, ractors.c (threads, Ractors, hooks),
+ *          target.c (code and its own hooks).
  * Idea:    a raw-argument hook gets a pointer to a private struct whose first members have not changed from 3.3 to 4.0.
  *          frames_verify checks at run time that they are what is written here; nobody reads them before it said yes.
  * Memory:  none; these are views of memory that belongs to the VM.
@@ -10,6 +11,7 @@
 
 #include <ruby.h>
 #include <ruby/debug.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 /* vm_core.h: struct rb_control_frame_struct, its first members. A frame has 7 words or 8; the size is measured. */
@@ -66,6 +68,42 @@ typedef struct vm_thread {
     VALUE self;
     vm_ractor *ractor;
 } vm_thread;
+
+/* vm_core.h: struct rb_hook_list_struct. An iseq's own hooks (those of targeted TracePoints) are in a list on the heap, which
+ * the VM frees when its last event goes. */
+typedef struct vm_hook_list {
+    vm_hook *hooks;
+    rb_event_flag_t events;
+    unsigned int running; /* times that the list is being walked now */
+    bool need_clean, is_local;
+} vm_hook_list;
+
+/* vm_core.h: struct rb_iseq_constant_body, its first members. The parent is one more, whose place is looked for. */
+typedef struct vm_code {
+    int type; /* VM_CODE_… */
+    unsigned int word_count;
+    VALUE *words; /* instructions and operands; an instruction that has events is there in its tracing form or the plain one */
+} vm_code;
+enum { VM_CODE_METHOD = 1, VM_CODE_BLOCK = 2 };
+
+/* vm_core.h: struct rb_iseq_struct. */
+typedef struct vm_iseq {
+    VALUE flags;
+    VALUE wrapper; /* the RubyVM::InstructionSequence, once there is one */
+    vm_code *code;
+    vm_hook_list *hooks;           /* NULL: none. These two are there once it is compiled */
+    rb_event_flag_t global_events; /* for which instructions are in their tracing form, whoever asked */
+} vm_iseq;
+
+/* iseq.h: being compiled, or not loaded yet. */
+#define VM_ISEQ_NOT_READY ((VALUE)(RUBY_FL_USER5 | RUBY_FL_USER6))
+/* internal/imemo.h: what kind of a T_IMEMO it is. */
+#define VM_IMEMO_TYPE_MASK ((VALUE)(RUBY_T_MASK | RUBY_FL_USER0 | RUBY_FL_USER1 | RUBY_FL_USER2 | RUBY_FL_USER3))
+
+/* Functions that CRuby has not promised to anybody; NULL where there is none. */
+extern VALUE rb_iseqw_new(const void *iseq) __attribute__((weak));
+extern void rb_iseq_trace_set(const void *iseq, rb_event_flag_t events) __attribute__((weak));
+extern void rb_objspace_each_objects(int (*callback)(void *, void *, size_t, void *), void *data) __attribute__((weak));
 
 /* The rest of the argument (klass_solved, line, path) is some 16 bytes; a copy of an argument takes this many. */
 #define VM_ARG_COPY_BYTES 96

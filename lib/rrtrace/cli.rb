@@ -28,6 +28,9 @@ module Rrtrace
       output: ["-o", "--output FILE", "record into FILE as well"],
       window: ["--[no-]window", "show it in a window [yes]"],
       shot: ["--shot FILE", "no window: draw one picture at the end (PNG)"],
+      only: ["--only PATTERN", "trace only these methods; others cost nothing [all]"],
+      except: ["--except PATTERN", "leave these methods out [none]"],
+      only_path: ["--only-path DIR", "trace only methods of files below DIR"],
       blocks: ["--[no-]blocks", "trace blocks too [no]"],
       c_calls: ["--[no-]c-calls", "trace methods written in C [yes]"],
       buffer: ["--buffer SIZE", "buffer between program and window [16M]"],
@@ -83,7 +86,7 @@ module Rrtrace
         parser.summary_indent = "  "
         parser.raise_unknown = true
         OPTIONS.each do |key, words|
-          parser.on(*words) { |value| @given[key] = checked(key, value, words) }
+          parser.on(*words) { |value| @given[key] = (value = checked(key, value, words)).is_a?(Array) ? [*@given[key], *value] : value }
         end
         parser.on("--keep-open", "the window stays (the default)") { @given[:close_on_exit] = false }
         parser.on("-v", "--version", "print the version") { finish "rrtrace #{VERSION}" }
@@ -122,11 +125,10 @@ module Rrtrace
 
     def after_help
       <<~TEXT
-        SIZE is bytes or 64M, 1GiB. Options may come from the environment as well:
-        RRTRACE_SHOT, RRTRACE_WINDOW=0, …; RRTRACE=1 traces a program that loads the
-        gem, without this command. --no-window, and any session without a display,
-        records: rrtrace-YYYYMMDD-HHMMSS-PID.rrt, unless -o names another file.
-        In the window, R begins such a recording or ends the one that goes on.
+        PATTERN: Foo#bar, Foo.bar, Foo (and all inside), save (in any class), /regex/;
+        * is any text: Foo#*, *#save. Repeat these options at will. SIZE: 64M, 1GiB.
+        Environment: RRTRACE_WINDOW=0, …; RRTRACE=1 traces what loads the gem itself.
+        No window, no display, or R in it: records rrtrace-YYYYMMDD-HHMMSS-PID.rrt.
       TEXT
     end
 

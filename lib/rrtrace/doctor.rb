@@ -31,7 +31,7 @@ module Rrtrace
 
     def extension
       facts = Rrtrace.native.facts
-      say "extension", "loads; clock: #{facts.fetch(:clock)}; #{positions(facts)}; #{ractors(facts)}"
+      say "extension", "loads; clock: #{facts.fetch(:clock)}; #{positions(facts)}; #{ractors(facts)}; #{selection(facts)}"
       shared_memory(facts)
     rescue Error => error
       trouble "extension", error.message
@@ -45,6 +45,10 @@ module Rrtrace
 
     def ractors(facts)
       facts.fetch(:ractors_verified) ? "Ractors: traced by themselves" : "Ractors: traced inside Rrtrace.trace_ractor { … } only"
+    end
+
+    def selection(facts)
+      facts.fetch(:code_verified) ? "--only: costs chosen methods alone" : "--only: costs all methods, as this Ruby lays out its code in another way"
     end
 
     def shared_memory(facts)

@@ -15,13 +15,16 @@ module Rrtrace
       buffer: [:size, 16 << 20], # 2**20 events
       memory: [:size, nil], # the visualizer's own default
       on_full: [:on_full, :wait],
+      only: [:patterns, [].freeze],
+      except: [:patterns, [].freeze],
+      only_path: [:folders, [].freeze],
       blocks: [:switch, false],
       c_calls: [:switch, true],
       close_on_exit: [:switch, false],
       stats: [:switch, false]
     }.freeze
     # What a program in a session that is open needs to know; the rest went to the visualizer.
-    FOR_PROGRAMS = %i[buffer on_full blocks c_calls].freeze
+    FOR_PROGRAMS = %i[buffer on_full only except only_path blocks c_calls].freeze
 
     EVENT_BYTES = 16
     RANGES = {
@@ -33,6 +36,8 @@ module Rrtrace
       "0" => false, "false" => false, "no" => false, "off" => false
     }.freeze
     UNITS = {"" => 0, "k" => 10, "m" => 20, "g" => 30, "t" => 40}.freeze
+    # What stands between several values in an environment variable; where it is part of one, each stands on a line of its own.
+    SEPARATORS = {patterns: ",", folders: ":"}.freeze
     WAIT_MS = {window: 1_000, recording: 60_000}.freeze
 
     class << self
@@ -41,12 +46,31 @@ module Rrtrace
       # A value as it is given, as a string or as Ruby's own, checked and converted. name: how the user calls it.
       def parse(key, value, name)
         kind, = TABLE.fetch(key)
+        return list(value).map { |item| parse_item(key, item, name) } if SEPARATORS.key?(kind)
+
         parsed = send(kind, value)
         raise Error, "#{name}: #{value.inspect} is #{WANTED.fetch(kind)}" if parsed.nil?
         range, words = RANGES[key]
         raise Error, "#{name}: #{value.inspect} is out of range; #{words}" unless range.nil? || range.cover?(parsed)
 
         parsed
+      end
+
+      # As parse, of an environment variable's value.
+      def parse_env(key, text, name)
+        kind, = TABLE.fetch(key)
+        return parse(key, text, name) unless SEPARATORS.key?(kind)
+
+        is_regex = kind == :patterns && text.start_with?("/")
+        parse(key, (text.include?("\n") || is_regex) ? text.split("\n") : text.split(SEPARATORS.fetch(kind)).map(&:strip), name)
+      end
+
+      # The text that parse_env reads these values from; nil: none.
+      def env_text(kind, values)
+        return if values.empty?
+
+        separator = SEPARATORS.fetch(kind)
+        (values.any? { |value| value.include?(separator) }) ? "#{values.join("\n")}\n" : values.join(separator)
       end
 
       # Is there a screen to open a window on?
@@ -81,6 +105,51 @@ module Rrtrace
         bytes if bytes.positive?
       end
 
+      def list(value) = value.is_a?(Array) ? value : [value]
+
+      def parse_item(key, value, name)
+        (TABLE.fetch(key).first == :folders) ? folder(value, name) : pattern(value, name, key)
+      end
+
+      def folder(value, name)
+        path = path(value) or raise Error, "#{name}: #{value.inspect} is no folder's name; give one as a string"
+        raise Error, "#{name}: the folder #{path} does not exist: correct the name" unless File.directory?(path)
+
+        File.realpath(path)
+      end
+
+      def pattern(value, name, key)
+        word = value.is_a?(Symbol) ? value.name : value
+        trouble =
+          if !word.is_a?(String) || word.include?("\0") then "give it as a string"
+          else Rrtrace.native.pattern_trouble(word)
+          end
+        raise Error, "#{name}: #{value.inspect} is no pattern: #{trouble} (as in Foo#bar, Foo.*, Foo::*, save, /regex/)" if trouble
+        raise Error, "#{name}: #{word} is not written in Ruby, so it can't be chosen; trace all, and look for it there" if key == :only && c_method?(word)
+
+        word
+      end
+
+      # Does this name one method that is there already and is none of Ruby code? Asks nothing that a program may have overridden.
+      def c_method?(word)
+        match = /\A((?:::)?[A-Z]\w*(?:::[A-Z]\w*)*)([#.])([^*]+)\z/.match(word) or return false
+        owner = match[1].split("::").reject(&:empty?).inject(Object) { |outer, constant| known(outer, constant.to_sym) or return false }
+        owner = Kernel.instance_method(:singleton_class).bind_call(owner) if match[2] == "."
+        method = Module.instance_method(:instance_method).bind_call(owner, match[3].to_sym)
+        method.owner == owner && RubyVM::InstructionSequence.of(method).nil?
+      rescue NameError, TypeError
+        false
+      end
+
+      # A module's constant, if it is a module and loaded.
+      def known(outer, constant)
+        return if Module.instance_method(:autoload?).bind_call(outer, constant, false)
+        return unless Module.instance_method(:const_defined?).bind_call(outer, constant, false)
+
+        value = Module.instance_method(:const_get).bind_call(outer, constant, false)
+        value if Module === value
+      end
+
       def on_full(value)
         {"wait" => :wait, "drop" => :drop}[value.to_s]
       end
@@ -97,7 +166,7 @@ module Rrtrace
         name = self.class.env_name(key)
         value =
           if !options[key].nil? then self.class.parse(key, options[key], key)
-          elsif !env.fetch(name, "").empty? then self.class.parse(key, env[name], name)
+          elsif !env.fetch(name, "").empty? then self.class.parse_env(key, env[name], name)
           else default
           end
         instance_variable_set(:"@#{key}", value)
@@ -109,6 +178,9 @@ module Rrtrace
       slots = (buffer + EVENT_BYTES - 1) / EVENT_BYTES
       [1 << (slots - 1).bit_length, on_full == :drop, c_calls, blocks]
     end
+
+    # For Native.select, before join.
+    def selection = [only, except, only_path]
 
     # For Native.open_session. goes_on: behind what is recorded in output already. Raises Error when a file could not be
     # written.
@@ -129,8 +201,9 @@ module Rrtrace
     def program_environment
       environment = FOR_PROGRAMS.to_h { |key| [key, send(key)] }
       environment[:window] = window?
+      SEPARATORS.each_key { |kind| TABLE.each { |key, (of, _)| environment[key] = self.class.env_text(kind, send(key)) if of == kind } }
       environment.transform_keys! { |key| self.class.env_name(key) }
-      environment.transform_values! { |value| {true => "1", false => "0"}.fetch(value) { value.to_s } }
+      environment.transform_values! { |value| {true => "1", false => "0"}.fetch(value) { value&.to_s } }
       environment.merge("RRTRACE_OUTPUT" => nil, "RRTRACE_SHOT" => nil)
     end
 

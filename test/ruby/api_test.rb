@@ -222,6 +222,32 @@ class ApiTest < Minitest::Test
     end
   end
 
+  def test_choices_of_methods_are_read_from_code_and_environment
+    folder = File.realpath(temp_path)
+    settings = Rrtrace::Settings.new({only: ["Foo#bar", :save], except: "Foo.*", only_path: folder}, {})
+    assert_equal [["Foo#bar", "save"], ["Foo.*"], [folder]], settings.selection
+    environment = {"RRTRACE_ONLY" => "Foo#bar, Baz", "RRTRACE_EXCEPT" => "/a,b/", "RRTRACE_ONLY_PATH" => "#{folder}:/"}
+    assert_equal [["Foo#bar", "Baz"], ["/a,b/"], [folder, "/"]], Rrtrace::Settings.new({}, environment).selection
+    assert_equal [[], [], []], Rrtrace::Settings.new({}, {}).selection
+    passed_on = Rrtrace::Settings.new({only: ["Foo#bar", "/a,b/"], only_path: [folder]}, {}).program_environment
+    assert_equal [["Foo#bar", "/a,b/"], [], [folder]], Rrtrace::Settings.new({}, passed_on.compact).selection
+  end
+
+  def test_wrong_choices_of_methods_are_errors_of_one_line
+    {
+      {only: ""} => /\Aonly: "" is no pattern: it names no method/, {only: "Foo."} => /"Foo\." is no pattern/,
+      {only: "/[/"} => %r{"/\[/" is no pattern: }, {except: 3} => /\Aexcept: 3 is no pattern: give it as a string/,
+      {only: "a b"} => /is no pattern/, {only: "Kernel#puts"} => /\Aonly: Kernel#puts is not written in Ruby/,
+      {only: "File.join"} => /not written in Ruby/, {only_path: "/nowhere"} => %r{\Aonly_path: the folder /nowhere does not exist},
+      {only_path: 3} => /\Aonly_path: 3 is no folder's name/
+    }.each do |options, message|
+      error = assert_raises(Rrtrace::Error, options.inspect) { Rrtrace::Settings.new(options, {}) }
+      assert_match message, error.message
+      assert_equal 1, error.message.lines.size
+    end
+    %w[Integer#times Kernel#puts? Nowhere#x Array#each* + [] Set#add].each { |word| assert Rrtrace::Settings.new({only: word}, {}) }
+  end
+
   def test_options_win_over_the_environment_and_nil_does_not
     environment = {"RRTRACE_ON_FULL" => "drop", "RRTRACE_BLOCKS" => "1", "RRTRACE_C_CALLS" => "0", "RRTRACE_WINDOW" => ""}
     settings = Rrtrace::Settings.new({blocks: false, on_full: nil}, environment)

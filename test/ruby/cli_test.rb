@@ -37,6 +37,10 @@ class CliTest < Minitest::Test
       ["--buffer", "3q", "x"] => /--buffer: "3q" is no size; give bytes/,
       ["--on-full", "burst", "x"] => /--on-full: "burst" is not known; give wait or drop/,
       ["--memory=1", "x"] => /--memory: "1" is out of range/,
+      ["--only", "/(/", "x"] => %r{--only: "/\(/" is no pattern: .+},
+      ["--except", "Foo#", "x"] => /--except: "Foo#" is no pattern: it names no method \(as in Foo#bar/,
+      ["--only", "Array#each", "x"] => /--only: Array#each is not written in Ruby, so it can't be chosen/,
+      ["--only-path", "/no/such/folder", "x"] => %r{--only-path: the folder /no/such/folder does not exist},
       ["--no-window", "doctor"] => /options of doctor come after it/,
       ["doctor", "now"] => /doctor takes no arguments/
     }.each do |argv, message|
@@ -149,6 +153,15 @@ class CliTest < Minitest::Test
     assert_equal ["1048576", "drop", "1", "0", "0", nil].inspect, ran.out, ran.err
     assert_includes log, "arguments --no-window --shot=#{temp_path("run.png")} --memory=2097152 --close-on-exit"
     assert_equal 1, log.grep(/\Adone/).size, "without a window the command ends when all is written"
+  end
+
+  def test_choices_of_methods_reach_the_program
+    FileUtils.mkdir_p(temp_path("a:b"))
+    run_rrtrace("--only", "Foo#bar", "--only", "/a,b/", "--except", "save", "--only-path", ".", "--only-path", "a:b", "--", "ruby",
+      write("show.rb", 'File.write("env", ENV.slice("RRTRACE_ONLY", "RRTRACE_EXCEPT", "RRTRACE_ONLY_PATH").inspect)'))
+    folder = File.realpath(temp_path)
+    assert_equal({"RRTRACE_ONLY" => "Foo#bar\n/a,b/\n", "RRTRACE_EXCEPT" => "save", "RRTRACE_ONLY_PATH" => "#{folder}\n#{folder}/a:b\n"}.inspect,
+      File.read(temp_path("env")))
   end
 
   def test_the_environment_gives_defaults_that_options_win_over

@@ -57,6 +57,44 @@ class RecordTest < Minitest::Test
     assert_equal 1, calls(report(recordings.first), "Object#work")
   end
 
+  CHOSEN = <<~RUBY
+    class Invoice
+      def total = [1, 2].sum { |x| line(x) }
+      def line(x) = x * Tax.rate
+    end
+    class Tax; def self.rate = 2; end
+    3.times { Invoice.new.total }
+  RUBY
+
+  def test_a_recording_of_chosen_methods_has_those_alone
+    {["--only", "Invoice"] => {"Invoice#total" => 3, "Invoice#line" => 6}, ["--only", "rate", "--only", "Invoice#total"] => {"Invoice#total" => 3, "Tax.rate" => 6},
+     ["--only-path", "app", "--except", "Tax"] => {"Invoice#total" => 3, "Invoice#line" => 6}}.each do |options, wanted|
+      path = temp_path("chosen.rrt")
+      ran = run_rrtrace("--no-window", "-o", path, *options, write("app/invoice.rb", CHOSEN))
+      assert_equal 0, ran.code, ran.err
+      report = report(path)
+      assert_equal wanted, report.fetch("methods").to_h { |method| method.values_at("name", "calls") }
+      assert_equal 0, report.fetch("dropped")
+      File.delete(path)
+    end
+  end
+
+  def test_a_recording_without_some_methods_has_the_others_and_their_stacks
+    ran = run_rrtrace("--no-window", "-o", temp_path("rest.rrt"), "--except", "Invoice#line", "--except", "Array", write("app.rb", CHOSEN))
+    assert_equal 0, ran.code, ran.err
+    report = report(temp_path("rest.rrt"))
+    assert_equal [3, 6, nil, nil], ["Invoice#total", "Tax.rate", "Invoice#line", "Array#sum"].map { calls(report, _1) }
+    arc = report.fetch("arcs").find { _1["callee"] == "Tax.rate" }
+    assert_equal ["Invoice#total", 6], arc.values_at("caller", "calls")
+  end
+
+  def test_code_can_choose_methods_in_the_middle_of_a_program
+    path = temp_path("middle.rrt")
+    ran = run_ruby("#{CHOSEN}\nrequire 'rrtrace'\nRrtrace.trace(only: 'Invoice#line', window: false, output: #{path.inspect}) { Invoice.new.total }\nInvoice.new.total")
+    assert_equal 0, ran.code, ran.err
+    assert_equal [["Invoice#line", 2]], report(path).fetch("methods").map { _1.values_at("name", "calls") }
+  end
+
   def test_code_records_a_block_and_the_file_is_whole_after_it
     path = temp_path("block.rrt")
     ran = run_ruby(<<~RUBY)
