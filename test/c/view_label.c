@@ -1,5 +1,6 @@
 #include "test.h"
 
+#include "base/length.h"
 #include "view/font.h"
 #include "view/label.h"
 #include "view/palette.h"
@@ -78,9 +79,9 @@ TEST(figures_have_three_digits_and_a_unit)
     label_count(45.67e6, out); CHECK_STR(out, "45.7 M");
     label_bytes(44u << 20, out); CHECK_STR(out, "44 MB");
     label_bytes(UINT64_C(3) << 30, out); CHECK_STR(out, "3.0 GB");
-    label_duration(12, out); CHECK_STR(out, "12 ns");
-    label_duration(1500, out); CHECK_STR(out, "1.50 \xC2\xB5s");
-    label_duration(2.5e9, out); CHECK_STR(out, "2.50 s");
+    length_show(12, out); CHECK_STR(out, "12 ns");
+    length_show(1500, out); CHECK_STR(out, "1.50 \xC2\xB5s");
+    length_show(2.5e9, out); CHECK_STR(out, "2.50 s");
 }
 
 TEST(the_time_axis_has_round_steps_and_exact_ticks)

@@ -1,5 +1,6 @@
 #include "view/details.h"
 
+#include "base/length.h"
 #include "view/label.h"
 #include "view/panels.h"
 #include "wire/event.h"
@@ -59,8 +60,8 @@ static void line_of_time(const details_tip *t, char *out, size_t bytes)
 {
     char length[24], self[24];
     const view_box_ref *r = &t->ref;
-    label_duration((double)(r->end_ns - r->begin_ns), length);
-    label_duration((double)t->self_ns, self);
+    length_show((double)(r->end_ns - r->begin_ns), length);
+    length_show((double)t->self_ns, self);
     snprintf(out, bytes, "%s%s%s%s", length, t->is_self_known ? "   self " : "", t->is_self_known ? self : "",
              r->kind == VIEW_BOX_OPEN ? "   still running"
              : r->flags & HISTORY_UNWOUND ? "   ended by an exception or throw" : "");
@@ -71,9 +72,9 @@ static void line_of_fold(const details_tip *t, char *out, size_t bytes)
     char count[16], busy[24], length[24], longest[24];
     const view_box_ref *r = &t->ref;
     label_count((double)r->span_count, count);
-    label_duration((double)r->busy_ns, busy);
-    label_duration((double)(r->end_ns - r->begin_ns), length);
-    label_duration((double)r->longest_ns, longest);
+    length_show((double)r->busy_ns, busy);
+    length_show((double)(r->end_ns - r->begin_ns), length);
+    length_show((double)r->longest_ns, longest);
     snprintf(out, bytes, "%s calls in %s, busy %s, longest %s", count, length, busy, longest);
 }
 
@@ -92,7 +93,7 @@ static void line_of_where(const details_tip *t, const scene_input *in, char *out
     char at[24], name[96];
     const view_box_ref *r = &t->ref;
     const catalog_process *process = catalog_process_at(in->model->catalog, r->process);
-    label_duration(r->begin_ns > in->begin_ns ? (double)(r->begin_ns - in->begin_ns) : 0, at);
+    length_show(r->begin_ns > in->begin_ns ? (double)(r->begin_ns - in->begin_ns) : 0, at);
     panels_lane_name(in->model->catalog, r->thread, name);
     uint32_t fiber = fiber_of(in->model->catalog, r);
     if (r->kind == VIEW_BOX_GVL)

@@ -1,5 +1,6 @@
 #include "view/inspect_draw.h"
 
+#include "base/length.h"
 #include "view/label.h"
 #include "view/palette.h"
 #include "view/panels.h"
@@ -97,7 +98,7 @@ static void draw_figures(column *c)
     char a[24], b[24], rate[32];
     if (!c->in->model->figures) {
         label_count((double)d->sight_calls, a);
-        label_duration((double)d->sight_ns, b);
+        length_show((double)d->sight_ns, b);
         figure_row(c, "calls in sight", a, "their time", b);
         return;
     }
@@ -108,11 +109,11 @@ static void draw_figures(column *c)
     label_count(d->calls_per_s, b);
     snprintf(rate, sizeof rate, "%s/s", b);
     figure_row(c, "calls", a, "at present", rate);
-    label_duration((double)sum_ns, a);
-    label_duration((double)d->all.self_ns, b);
+    length_show((double)sum_ns, a);
+    length_show((double)d->all.self_ns, b);
     figure_row(c, "total", a, "self", d->all.calls || d->all.self_ns || !d->open_count ? b : "\xE2\x80\x93");
-    label_duration(calls ? (double)sum_ns / (double)calls : 0, a);
-    label_duration((double)longest_ns, b);
+    length_show(calls ? (double)sum_ns / (double)calls : 0, a);
+    length_show((double)longest_ns, b);
     figure_row(c, "mean", a, "longest", b);
     label_count((double)d->sight_calls, a);
     label_count((double)d->open_count, b);
@@ -128,7 +129,7 @@ static void draw_arcs(column *c, const char *name, const details_arc *arcs, uint
     heading(c, name, d->call_count ? aside : "no single call in sight");
     for (uint32_t n = 0; n < count && n < max && has_room(c, 1); n++) {
         label_count((double)arcs[n].calls, calls);
-        label_duration((double)arcs[n].total_ns, time);
+        length_show((double)arcs[n].total_ns, time);
         snprintf(figure, sizeof figure, "%s\xC3\x97  %s", calls, time);
         name_row(c, arcs[n].method, figure, arcs[n].method.process == CATALOG_NONE ? INSPECT_BLOCK : INSPECT_SELECT, NULL);
     }
@@ -186,7 +187,7 @@ static void draw_open(column *c, uint32_t max)
             paint_text(c->p, left(c), baseline(c, c->y), name, PAINT_SMALL, PALETTE_TEXT_DIM);
             c->y += 0.85f * ROW_PX * c->p->scale;
         }
-        label_duration(c->in->model->now_ns > o->begin_ns ? (double)(c->in->model->now_ns - o->begin_ns) : 0, figure);
+        length_show(c->in->model->now_ns > o->begin_ns ? (double)(c->in->model->now_ns - o->begin_ns) : 0, figure);
         name_row(c, o->method, figure, INSPECT_SHOW, &call);
     }
 }
@@ -195,11 +196,11 @@ static void draw_hot_methods(column *c)
 {
     const hot *h = &c->i->hot;
     char aside[48], figure[48], self[24], sight[24];
-    label_duration((double)h->sight_ns, sight);
+    length_show((double)h->sight_ns, sight);
     snprintf(aside, sizeof aside, "self time in %s", sight);
     heading(c, "hottest in sight", aside);
     for (uint32_t n = 0; n < h->method_count && has_room(c, 1.3f); n++) {
-        label_duration((double)h->methods[n].self_ns, self);
+        length_show((double)h->methods[n].self_ns, self);
         snprintf(figure, sizeof figure, "%s", self);
         float share = (float)((double)h->methods[n].self_ns / (double)h->methods[0].self_ns);
         paint_rect(c->p, c->x, c->y + 2 * c->p->scale, c->width * share, (ROW_PX - 4) * c->p->scale, 0x18ffffffu);
@@ -316,7 +317,7 @@ static void draw_span_name(const scene_input *in, const paint *p, const scene_sp
     if (!camera_project(in->camera, from, a) || !camera_project(in->camera, to, b) || !camera_project(in->camera, top, corner))
         return;
     float size = fminf(2 * fabsf(a[1] - corner[1]) * 0.8f / p->scale, PAINT_SMALL);
-    label_duration((double)(span->end_ns - span->begin_ns), length);
+    length_show((double)(span->end_ns - span->begin_ns), length);
     snprintf(text, sizeof text, "%.100s  %s", catalog_string_of(in->model->catalog, span->process, span->string), length);
     if (size < 8 || paint_width(p, text, size) > b[0] - a[0] - 8 * p->scale)
         snprintf(text, sizeof text, "%.100s", catalog_string_of(in->model->catalog, span->process, span->string));

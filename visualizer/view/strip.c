@@ -1,7 +1,7 @@
 #include "view/strip.h"
 
+#include "base/length.h"
 #include "view/camera.h"
-#include "view/label.h"
 #include "view/palette.h"
 
 #include <math.h>
@@ -266,7 +266,7 @@ void strip_draw(strip *s, const strip_picture *in, font *f, quad_list *out)
     draw_gc(s, in->model, top, out);
     draw_frame(s, in->is_live, out);
     char length[24];
-    label_duration(length_ns(s), length);
+    length_show(length_ns(s), length);
     float px[2];
     frame_px(s, px);
     float width = font_measure(f, length, strlen(length), 11 * in->scale), x = s->high_px[0] - width - 6 * in->scale;
