@@ -19,6 +19,7 @@ typedef struct stage {
     scene scene;
     find find;
     focus focus;
+    tint tint;
     scene_input in;
 } stage;
 
@@ -29,7 +30,7 @@ static void stage_build(stage *st)
         nav_scene measures = {.z_end = st->layout.z_end, .y_low = st->layout.y_low, .y_high = st->layout.y_high};
         nav_step(&st->nav, &measures, (double)(st->model.now_ns - SESSION_BEGIN_NS), true, INFINITY, WIDTH, HEIGHT);
         st->in = (scene_input){.model = &st->model, .history = st->model.history, .camera = &st->nav.camera, .pose = &st->nav.pose,
-                               .layout = &st->layout, .base_ns = SESSION_BEGIN_NS, .begin_ns = SESSION_BEGIN_NS, .scale = 1, .focus = &st->focus};
+                               .layout = &st->layout, .base_ns = SESSION_BEGIN_NS, .begin_ns = SESSION_BEGIN_NS, .scale = 1, .focus = &st->focus, .tint = st->tint};
         layout_desc desc = {.flame = st->nav.flame, .threads = st->nav.threads, .row_px = 15, .lane_px = 26, .stretch = 1,
                             .units_per_px = nav_units_per_px(WIDTH, 1), .free_height_px = 600, .time_s = INFINITY};
         scene_range(&st->in, &desc.begin_ns, &desc.end_ns);
@@ -302,6 +303,34 @@ TEST(what_is_selected_or_found_lights_up_and_the_rest_steps_back)
     stage_delete(&st);
 }
 
+TEST(methods_of_one_name_have_the_colours_of_the_gems_and_classes_that_they_are_in)
+{
+    session s;
+    stage st;
+    session_new(&s);
+    session_process(&s, 7, "ruby gems.rb");
+    uint32_t rack = session_method_in(&s, "#<Class:0x01>#call", EV_METHOD_RUBY, "/x/gems/rack-3.1.8/lib/a.rb");
+    uint32_t puma = session_method_in(&s, "#<Class:0x02>#call", EV_METHOD_RUBY, "/x/gems/puma-6.4.0/lib/a.rb");
+    uint32_t one = session_method(&s, "Version1#call", EV_METHOD_RUBY), two = session_method(&s, "Version2#call", EV_METHOD_RUBY);
+    session_thread(&s, 1, "", true);
+    session_switch(&s, 1, 1);
+    session_leaf(&s, rack, 10, 30);
+    session_leaf(&s, puma, 40, 60);
+    session_leaf(&s, one, 70, 90);
+    session_leaf(&s, two, 100, 120);
+    stage_new(&st, &s);
+    CHECK_EQ(color_of(&st, rack, 10), color_of(&st, puma, 40)); /* digits do not count */
+    st.tint = TINT_OWNER;
+    stage_build(&st);
+    const struct { uint32_t method; double begin_ms; } calls[] = {{rack, 10}, {puma, 40}, {one, 70}, {two, 100}};
+    for (size_t i = 0; i < 4; i++) {
+        const catalog_method *m = catalog_method_of(s.catalog, 0, calls[i].method);
+        CHECK_EQ(color_of(&st, calls[i].method, calls[i].begin_ms), palette_method(tint_hash(TINT_OWNER, m), m->kind, 0));
+    }
+    CHECK(color_of(&st, rack, 10) != color_of(&st, puma, 40));
+    stage_delete(&st);
+}
+
 /* ---- by mouse and keyboard, through the view ------------------------------------------------------------------ */
 
 typedef struct hand {
@@ -429,6 +458,32 @@ TEST(a_click_selects_a_drag_does_not_and_escape_lets_go)
     CHECK(!view_wants_quit(h.view));
     hand_key(&h, VIEW_KEY_ESC, 0);
     CHECK(!view_wants_quit(h.view));
+    hand_delete(&h);
+}
+
+TEST(under_the_list_of_keys_nothing_is_done_and_nothing_waits)
+{
+    hand h;
+    float at[2], away[2] = {5, HEIGHT - 100};
+    hand_new(&h);
+    CHECK(hand_find(&h, b, at));
+    hand_move(&h, away);
+    hand_key(&h, VIEW_KEY_ESC, 0);
+    view_say(h.view, "something");
+    hand_build(&h);
+    CHECK(view_is_moving(h.view)); /* the line must go away */
+    hand_key(&h, VIEW_KEY_HELP, 0);
+    hand_click(&h, at);
+    hand_type(&h, "mnc");
+    for (int i = 0; i < 20; i++)
+        hand_build(&h);
+    CHECK(!view_is_moving(h.view));
+    hand_move(&h, away);
+    hand_key(&h, VIEW_KEY_HELP, 0);
+    hand_build(&h);
+    view_request r;
+    CHECK(!view_take_request(h.view, &r));
+    CHECK_STR(hand_copied(&h), ""); /* the click was the list's */
     hand_delete(&h);
 }
 

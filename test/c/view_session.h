@@ -101,14 +101,20 @@ __attribute__((unused)) static void session_process(session *s, uint32_t pid, co
     session_process_of(s, pid, 1, command);
 }
 
-__attribute__((unused)) static uint32_t session_method(session *s, const char *name, uint32_t kind)
+__attribute__((unused)) static uint32_t session_method_in(session *s, const char *name, uint32_t kind, const char *path)
 {
     unsigned char payload[512];
-    ev_method_def def = {.kind = kind, .line = 1, .name_bytes = (uint32_t)strlen(name)};
+    ev_method_def def = {.kind = kind, .line = 1, .name_bytes = (uint32_t)strlen(name), .path_bytes = (uint32_t)strlen(path)};
     memcpy(payload, &def, sizeof def);
     memcpy(payload + sizeof def, name, def.name_bytes);
-    session_define(s, EV_DEFINE_METHOD, ++s->method_count, payload, (uint32_t)sizeof def + def.name_bytes);
+    memcpy(payload + sizeof def + def.name_bytes, path, def.path_bytes);
+    session_define(s, EV_DEFINE_METHOD, ++s->method_count, payload, (uint32_t)sizeof def + def.name_bytes + def.path_bytes);
     return s->method_count;
+}
+
+__attribute__((unused)) static uint32_t session_method(session *s, const char *name, uint32_t kind)
+{
+    return session_method_in(s, name, kind, "");
 }
 
 __attribute__((unused)) static void session_thread(session *s, uint32_t number, const char *name, bool is_main)

@@ -400,9 +400,23 @@ static void set_mark(inspect *i, const nav *n, const scene_input *in)
     i->marks[i->mark_count++] = at_ns;
 }
 
+/* What was meant for the picture while the list of keys lay over it. A picture is of the list, too. */
+static void forget_wanted(inspect *i)
+{
+    i->is_clicked = i->wants_frame = i->wants_mark = false;
+    i->pressed_place = 0;
+    i->step = INSPECT_STEP_NONE;
+    if (i->request.ask != VIEW_ASK_PICTURE)
+        i->request = (view_request){0};
+}
+
 void inspect_end(inspect *i, nav *n, const scene *s, const scene_input *in, const paint *p, double time_s)
 {
     focus_method hovered = i->focus.hovered;
+    if (n->has_help) {
+        forget_wanted(i);
+        i->place_count = i->tabbed = 0; /* none is seen */
+    }
     point(i, n, s, in);
     if (i->is_clicked)
         click(i, n, in);
@@ -422,7 +436,10 @@ void inspect_end(inspect *i, nav *n, const scene *s, const scene_input *in, cons
         details_update(&i->details, i->focus.selected, s, in, time_s);
     if (i->has_hot)
         hot_update(&i->hot, s, in, time_s);
-    inspect_draw(i, in, p);
+    if (n->has_help)
+        inspect_draw_line(i, p);
+    else
+        inspect_draw(i, in, p);
     i->line_age_s += time_s;
     /* What lights up does so in the next frame: there must be one. */
     i->is_moving = hovered.process != i->focus.hovered.process || hovered.number != i->focus.hovered.number ||

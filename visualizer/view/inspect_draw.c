@@ -349,7 +349,7 @@ void inspect_draw_notes(const scene *s, const scene_input *in, const paint *p, c
     }
 }
 
-static void draw_line(const inspect *i, const paint *p)
+void inspect_draw_line(const inspect *i, const paint *p)
 {
     if (i->line_age_s >= LINE_S)
         return;
@@ -372,7 +372,7 @@ void inspect_draw(inspect *i, const scene_input *in, const paint *p)
         draw_hot(&c);
     if (i->find.is_open || i->find.is_active)
         draw_find(i, p);
-    draw_line(i, p);
+    inspect_draw_line(i, p);
     if (i->has_tip)
         draw_tip(i, in, p);
     if (i->tabbed > i->place_count)

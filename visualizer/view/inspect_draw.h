@@ -11,5 +11,7 @@
 void inspect_draw_notes(const scene *s, const scene_input *in, const paint *p, const uint64_t *marks, uint32_t mark_count);
 /* Draws, and lays the places anew. */
 void inspect_draw(inspect *i, const scene_input *in, const paint *p);
+/* What is said to the user, alone. */
+void inspect_draw_line(const inspect *i, const paint *p);
 
 #endif

@@ -139,9 +139,11 @@ static uint32_t call_color(scene *s, const scene_input *in, const catalog_method
         memset(s->colors, 0, sizeof s->colors);
     s->colors_tint = in->tint;
     uint32_t shade = depth < 24 ? depth : 24; /* deeper ones look alike */
-    struct scene_color *slot = &s->colors[(method->hash * 2654435769u + shade * 40503u + method->kind) % SCENE_COLORS];
-    if (slot->color == 0 || slot->hash != method->hash || slot->depth != shade || slot->kind != method->kind)
-        *slot = (struct scene_color){.hash = method->hash, .depth = (uint16_t)shade, .kind = (uint16_t)method->kind,
+    /* Methods of one name share a colour, also in other processes; but not an owner, which their files and digits say. */
+    uint64_t key = in->tint == TINT_OWNER ? (uintptr_t)method >> 4 : method->hash;
+    struct scene_color *slot = &s->colors[((uint32_t)key * 2654435769u + shade * 40503u + method->kind) % SCENE_COLORS];
+    if (slot->color == 0 || slot->key != key || slot->depth != shade || slot->kind != method->kind)
+        *slot = (struct scene_color){.key = key, .depth = (uint16_t)shade, .kind = (uint16_t)method->kind,
                                      .color = palette_method(tint_hash(in->tint, method), method->kind, shade)};
     return slot->color;
 }

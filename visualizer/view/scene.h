@@ -47,7 +47,7 @@ typedef struct scene {
     VEC(uint32_t) lane_ends;       /* boxes of lanes in drawing order: ends of index ranges */
     VEC(uint32_t) grid_cells;      /* labels.c: which box is seen where */
     VEC(uint32_t) labelled;        /* labels.c: a bit a box */
-    struct scene_color { uint32_t hash, color; uint16_t depth, kind; } colors[SCENE_COLORS]; /* palette_method's answers */
+    struct scene_color { uint64_t key; uint32_t color; uint16_t depth, kind; } colors[SCENE_COLORS]; /* palette_method's answers */
     history_node nodes[SCENE_NODES];
     sim_span open[SCENE_OPEN];
     tint colors_tint;              /* what colors[] is of */

@@ -221,9 +221,8 @@ void view_build(view *v, const view_model *model, const view_status *status, uin
                            .is_still = v->desc.is_still, .has_help = v->nav.has_help, .hint_alpha = hint_alpha(v), .strip_px = v->strip_px};
     draw_strip(v, model, width_px, height_px);
     panels_draw(&panels, v->font, &v->quads);
-    if (!v->desc.is_still && !v->nav.has_help) {
+    if (!v->desc.is_still)
         inspect_end(&v->inspect, &v->nav, &v->scene, &in, &p, frame_time_s);
-    }
     fill_frame(v, out);
 }
 
