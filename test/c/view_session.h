@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "base/vec.h"
 #include "history/history.h"
+#include "history/notes.h"
 #include "sim/catalog.h"
 #include "sim/sim.h"
 #include "view/view.h"
@@ -23,6 +24,7 @@
 typedef struct session {
     catalog *catalog;
     history *history;
+    notes *notes;
     sim *sim;
     VEC(ev) events;
     uint32_t stream, process;
@@ -37,12 +39,15 @@ static void session_sink(void *context, uint32_t track, const sim_span *spans, s
     CHECK_EQ(history_append(((session *)context)->history, track, spans, span_count), 0);
 }
 
+static void session_note(void *context, const sim_note *note) { notes_take(((session *)context)->notes, note); }
+
 __attribute__((unused)) static void session_new(session *s)
 {
     *s = (session){.now_ns = SESSION_BEGIN_NS};
     CHECK_EQ(catalog_new(&s->catalog), 0);
     CHECK_EQ(history_new(&s->history, (size_t)256 << 20), 0);
-    sim_desc desc = {.catalog = s->catalog, .sink = session_sink, .context = s};
+    CHECK_EQ(notes_new(&s->notes), 0);
+    sim_desc desc = {.catalog = s->catalog, .sink = session_sink, .note = session_note, .context = s};
     CHECK_EQ(sim_new(&s->sim, &desc), 0);
 }
 
@@ -57,6 +62,7 @@ static void session_run(session *s)
 __attribute__((unused)) static void session_delete(session *s)
 {
     sim_delete(s->sim);
+    notes_delete(s->notes);
     history_delete(s->history);
     catalog_delete(s->catalog);
     vec_free(&s->events);
@@ -117,6 +123,13 @@ __attribute__((unused)) static uint32_t session_method(session *s, const char *n
     return session_method_in(s, name, kind, "");
 }
 
+__attribute__((unused)) static void session_string(session *s, uint32_t number, const char *text)
+{
+    unsigned char payload[256] = {0};
+    memcpy(payload, text, strlen(text));
+    session_define(s, EV_DEFINE_STRING, number, payload, (uint32_t)strlen(text));
+}
+
 __attribute__((unused)) static void session_thread(session *s, uint32_t number, const char *name, bool is_main)
 {
     unsigned char payload[256];
@@ -172,7 +185,7 @@ __attribute__((unused)) static void session_gc(session *s, double begin_ms, doub
 __attribute__((unused)) static view_model session_model(session *s)
 {
     session_run(s);
-    return (view_model){.catalog = s->catalog, .history = s->history, .sim = s->sim, .now_ns = s->now_ns};
+    return (view_model){.catalog = s->catalog, .history = s->history, .sim = s->sim, .notes = s->notes, .now_ns = s->now_ns};
 }
 
 #endif

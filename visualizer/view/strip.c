@@ -10,6 +10,7 @@
 #define SIDE_PX 14.0f
 #define COLUMN_PX 2.0f
 #define GC_PX 3.0f
+#define MARK_PX 1.6f
 #define LIFE_PX 1.0f      /* a process lives, whether or not it does anything */
 #define GC_PROCESSES 64u  /* whose pauses are asked for: each costs a query */
 #define GC_NODES 256u
@@ -223,6 +224,28 @@ static void draw_gc(const strip *s, const view_model *model, float y, quad_list 
     }
 }
 
+static void draw_mark(const strip *s, uint64_t at_ns, uint32_t color, float *last_px, quad_list *out)
+{
+    float x = px_of(s, (double)(int64_t)(at_ns - s->begin_ns)), half = 0.5f * MARK_PX * s->scale, y0 = s->low_px[1] + 2 * s->scale;
+    if (fabsf(x - *last_px) < half || at_ns > s->end_ns) /* of many in one place one is drawn */
+        return;
+    *last_px = x;
+    rect(out, x - half, y0, x + half, s->high_px[1] - 2 * s->scale, palette_alpha(color, 0.75f));
+    rect(out, x - 2 * half, y0, x + 2 * half, y0 + 4 * half, color);
+}
+
+static void draw_marks(const strip *s, const strip_picture *in, quad_list *out)
+{
+    size_t count = 0;
+    const notes_mark *own = in->model->notes ? notes_marks(in->model->notes, &count) : NULL;
+    float last_px = -INFINITY;
+    for (size_t i = 0; i < count; i++)
+        draw_mark(s, own[i].at_ns, PALETTE_SPAN, &last_px, out);
+    last_px = -INFINITY;
+    for (uint32_t i = 0; i < in->mark_count; i++)
+        draw_mark(s, in->marks[i], PALETTE_ACCENT, &last_px, out);
+}
+
 /* What is not in sight lies in the shade. */
 static void draw_frame(const strip *s, bool is_live, quad_list *out)
 {
@@ -264,6 +287,7 @@ void strip_draw(strip *s, const strip_picture *in, font *f, quad_list *out)
         draw_activity(s, in->model->activity, top + (GC_PX + 1) * in->scale, base, out);
     draw_lives(s, in->model, base, out);
     draw_gc(s, in->model, top, out);
+    draw_marks(s, in, out);
     draw_frame(s, in->is_live, out);
     char length[24];
     length_show(length_ns(s), length);
