@@ -167,6 +167,25 @@ TEST(gvl_states_differ_in_lightness_too)
     CHECK(lightness[SIM_GVL_RUNNING] > lightness[SIM_GVL_BLOCKED] + 0.15f);
 }
 
+TEST(gvl_states_differ_in_shape_where_there_is_no_colour)
+{
+    for (int a = 0; a < 3; a++)
+        for (int b = 0; b < a; b++) {
+            palette_bands one = palette_gvl_bands((sim_gvl)a), other = palette_gvl_bands((sim_gvl)b);
+            float differs = 0; /* how much of the strip's width is taken by one of them alone */
+            for (int i = 0; i < 100; i++) {
+                float at = ((float)i + 0.5f) / 100;
+                bool in_one = false, in_other = false;
+                for (uint32_t k = 0; k < one.count; k++)
+                    in_one |= at >= one.at[k][0] && at < one.at[k][1];
+                for (uint32_t k = 0; k < other.count; k++)
+                    in_other |= at >= other.at[k][0] && at < other.at[k][1];
+                differs += in_one != in_other ? 0.01f : 0;
+            }
+            CHECK(differs > 0.25f);
+        }
+}
+
 TEST(colours_survive_the_way_to_oklch_and_back)
 {
     const uint32_t colors[] = {0xff3c5cffu, 0xff18120eu, 0xffffffffu, 0xff00ff00u, 0xff808080u};

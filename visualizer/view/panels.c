@@ -14,6 +14,7 @@
 #define PLACED_MAX 160
 #define PILL_HEIGHT 1.5f /* of its text's size */
 #define NAME_MIN_PX 9.0f /* of a lane's name */
+#define FULL {1, {{0, 1}}}
 
 typedef struct rect { float x0, y0, x1, y1; } rect;
 
@@ -321,12 +322,12 @@ static float draw_length_step(painter *p, float x, float y, uint32_t step)
 /* Returns where it ends. */
 static float draw_legend(painter *p)
 {
-    const struct { uint32_t color; const char *name; } entries[] = {
-        {palette_method(0x9e3779b9u, EV_METHOD_RUBY, 0), tint_name(p->in->tint)},
-        {palette_gvl(SIM_GVL_RUNNING), "running"},
-        {palette_gvl(SIM_GVL_WAITING), "waiting for the GVL"},
-        {palette_gvl(SIM_GVL_BLOCKED), "blocked or sleeping"},
-        {PALETTE_GC, "GC pause"},
+    const struct { uint32_t color; const char *name; palette_bands shape; } entries[] = {
+        {palette_method(0x9e3779b9u, EV_METHOD_RUBY, 0), tint_name(p->in->tint), FULL},
+        {palette_gvl(SIM_GVL_RUNNING), "running", palette_gvl_bands(SIM_GVL_RUNNING)},
+        {palette_gvl(SIM_GVL_WAITING), "waiting for the GVL", palette_gvl_bands(SIM_GVL_WAITING)},
+        {palette_gvl(SIM_GVL_BLOCKED), "blocked or sleeping", palette_gvl_bands(SIM_GVL_BLOCKED)},
+        {PALETTE_GC, "GC pause", FULL},
     };
     float x = EDGE_PX * p->scale, y = p->height_px - 14 * p->scale, side = 10 * p->scale;
     for (uint32_t step = 0; p->in->tint == TINT_LENGTH && step < TINT_LENGTH_STEPS; step++)
@@ -334,7 +335,10 @@ static float draw_legend(painter *p)
     for (size_t i = p->in->tint == TINT_LENGTH; i < sizeof entries / sizeof entries[0]; i++) {
         if (x + side + width_of(p, entries[i].name, SMALL_PX) > p->width_px - EDGE_PX * p->scale)
             break;
-        quad_list_rect(p->out, x, y - side + 1 * p->scale, side, side, entries[i].color);
+        for (uint32_t band = 0; band < entries[i].shape.count; band++) {
+            const float *at = entries[i].shape.at[band];
+            quad_list_rect(p->out, x, y + p->scale + (at[0] - 1) * side, side, (at[1] - at[0]) * side, entries[i].color);
+        }
         x = text(p, x + side + 6 * p->scale, y, entries[i].name, SMALL_PX, PALETTE_TEXT_DIM) + 18 * p->scale;
     }
     return x;

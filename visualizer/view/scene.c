@@ -156,8 +156,6 @@ static uint32_t strip_color(const scene_input *in, uint32_t state)
 
 static uint32_t node_color(scene *s, const scene_input *in, const row *r, const history_node *node)
 {
-    if (r->is_gvl)
-        return strip_color(in, node->value);
     uint32_t color = call_color(s, in, catalog_method_of(in->model->catalog, r->process, node->value), r->depth, node->longest_ns);
     if (node->span_count > 1) {
         uint64_t length_ns = node->end_ns - node->begin_ns;
@@ -166,9 +164,24 @@ static uint32_t node_color(scene *s, const scene_input *in, const row *r, const 
     return node->flags & HISTORY_UNWOUND ? palette_unwound(color) : color;
 }
 
+/* A thread's state is told by its shape as well as by its colour: see palette_gvl_bands. */
+static void add_state(scene *s, const scene_input *in, const row *r, float x0, float x1, const view_box_ref *what)
+{
+    palette_bands shape = palette_gvl_bands((sim_gvl)what->value);
+    float flame = in->layout->flame; /* from the front bands lie above each other, from above behind each other */
+    for (uint32_t i = 0; i < shape.count; i++) {
+        row band = *r;
+        for (int side = 0; side < 2; side++) {
+            band.z[side] = mixf(r->z[0], r->z[1], mixf(shape.at[i][side], (float)side, flame));
+            band.y[side] = mixf(r->y[0], r->y[1], mixf((float)side, shape.at[i][side], flame));
+        }
+        add_box(s, &band, x0, x1, strip_color(in, what->value), what);
+    }
+}
+
 static void note_label(scene *s, const row *r, uint32_t method, float x0, float x1)
 {
-    if (r->is_gvl || (x1 - x0) * r->px_per_unit < LABEL_MIN_PX || s->boxes.count == 0 || s->labels.count >= SCENE_LABELS)
+    if ((x1 - x0) * r->px_per_unit < LABEL_MIN_PX || s->boxes.count == 0 || s->labels.count >= SCENE_LABELS)
         return;
     scene_label *label = vec_push(&s->labels);
     if (label)
@@ -223,7 +236,11 @@ static void add_node(scene *s, const scene_input *in, const row *r, const histor
     if (!visible_part(in, r, node->begin_ns, node->end_ns, &x0, &x1))
         return;
     view_box_ref what = ref_of(r, node);
-    bool is_folded = node->span_count > 1 && !r->is_gvl;
+    if (r->is_gvl) {
+        add_state(s, in, r, x0, x1, &what);
+        return;
+    }
+    bool is_folded = node->span_count > 1;
     bool ends_run = !is_folded || s->run.method != node->value || (x0 - s->run.x_end) * r->px_per_unit >= RUN_GAP_PX;
     if (ends_run)
         end_run(s, r);
@@ -313,14 +330,18 @@ static void add_open(scene *s, const scene_input *in, const row *r, const sim_sp
                          .longest_ns = end_ns - frame->begin_ns, .span_count = 1, .value = frame->value,
                          .flags = frame->open_at_start ? HISTORY_OPEN_AT_START : 0};
     view_box_ref what = ref_of(r, &node);
-    what.kind = r->is_gvl ? VIEW_BOX_GVL : is_idle ? VIEW_BOX_IDLE : VIEW_BOX_OPEN;
-    uint32_t color = in_focus(in, r->is_gvl ? strip_color(in, frame->value)
-                                            : call_color(s, in, catalog_method_of(in->model->catalog, r->process, frame->value), r->depth, node.busy_ns),
-                              &what);
+    what.is_open = true;
+    if (r->is_gvl) {
+        add_state(s, in, r, x0, x1, &what);
+        return;
+    }
+    what.kind = is_idle ? VIEW_BOX_IDLE : VIEW_BOX_OPEN;
+    const catalog_method *method = catalog_method_of(in->model->catalog, r->process, frame->value);
+    uint32_t color = in_focus(in, call_color(s, in, method, r->depth, node.busy_ns), &what);
     if (is_idle)
         color = palette_idle(color);
     float cap = 3.0f * in->scale / fmaxf(r->px_per_unit, 1e-3f);
-    bool has_cap = !is_idle && !r->is_gvl && r->height_px >= 3 && x1 - x0 > 3 * cap && end_ns >= in->model->now_ns && x1 <= r->x[1] + 0.1f;
+    bool has_cap = !is_idle && r->height_px >= 3 && x1 - x0 > 3 * cap && end_ns >= in->model->now_ns && x1 <= r->x[1] + 0.1f;
     add_box(s, r, x0, has_cap ? x1 - cap : x1, color, &what);
     note_label(s, r, frame->value, x0, x1);
     if (has_cap) {

@@ -126,6 +126,7 @@ typedef struct view_box_ref {
     uint32_t process, thread; /* ids */
     uint32_t flags;      /* HISTORY_… */
     view_box_kind kind;
+    bool is_open;        /* it has not ended */
 } view_box_ref;
 
 /* What the window is to do for the view. */
