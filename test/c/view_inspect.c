@@ -7,6 +7,8 @@
 #include "view/inspect.h"
 #include "view/palette.h"
 
+#include <math.h>
+
 enum { WIDTH = 1280, HEIGHT = 720 };
 
 /* A view's parts, laid open. */
@@ -347,14 +349,16 @@ static void hand_build(hand *h)
         view_build(h->view, &model, &h->status, WIDTH, HEIGHT, 0.5, &h->frame);
 }
 
-static void hand_new(hand *h)
+static void hand_new_of(hand *h, void (*make)(session *))
 {
     *h = (hand){.status = {.ended = true, .memory_budget = 1}};
-    make_small(&h->session);
+    make(&h->session);
     CHECK_EQ(view_new(&h->view, &(view_desc){.camera = VIEW_CAMERA_FLAME}), 0);
     for (int i = 0; i < 20; i++)
         hand_build(h);
 }
+
+static void hand_new(hand *h) { hand_new_of(h, make_small); }
 
 static void hand_delete(hand *h)
 {
@@ -589,12 +593,251 @@ TEST(the_programs_own_spans_are_bars_over_their_lane_within_each_other_above)
     stage_build(&st);
     CHECK_EQ(st.scene.spans.count, 3);
     const scene_span *last = &st.scene.spans.items[0], *inner = &st.scene.spans.items[1], *outer = &st.scene.spans.items[2];
-    CHECK_EQ(outer->begin_ns, SESSION_BEGIN_NS + 20000000);
-    CHECK_EQ(outer->end_ns, SESSION_BEGIN_NS + 100000000);
-    CHECK_EQ(last->end_ns, st.model.now_ns); /* open */
+    CHECK_EQ(outer->ref.begin_ns, SESSION_BEGIN_NS + 20000000);
+    CHECK_EQ(outer->ref.end_ns, SESSION_BEGIN_NS + 100000000);
+    CHECK_EQ(last->ref.end_ns, st.model.now_ns); /* open */
     CHECK(inner->y[0] > outer->y[1]);
     CHECK(last->y[0] == outer->y[0]);
     CHECK(outer->y[0] >= st.layout.lanes.items[0].y_floor + 3 * st.layout.row_height); /* over three rows of calls */
     notes_delete(n);
     stage_delete(&st);
+}
+
+/* ---- what is no call ------------------------------------------------------------------------------------------ */
+
+/* run [0, 100); the span load [20, 90), a pause of the GC [130, 160), the mark "deployed" at 180, load once more since 190. */
+static void make_noted(session *s)
+{
+    session_new(s);
+    session_process(s, 7, "ruby noted.rb");
+    run = session_method(s, "Foo#run", EV_METHOD_RUBY);
+    session_string(s, 1, "load");
+    session_string(s, 2, "deployed");
+    session_thread(s, 1, "", true);
+    session_switch(s, 1, 1);
+    session_call(s, run);
+    session_at(s, 20);
+    session_event(s, EV_SPAN_BEGIN, 1, 1);
+    session_at(s, 90);
+    session_event(s, EV_SPAN_END, 1, 1);
+    session_at(s, 100);
+    session_return(s);
+    session_gc(s, 130, 160);
+    session_at(s, 180);
+    session_event(s, EV_MARK, 2, 0);
+    session_at(s, 190);
+    session_event(s, EV_SPAN_BEGIN, 1, 2);
+    session_at(s, 200);
+    session_event(s, EV_CUT, 0, session_position(s, 60));
+    session_run(s);
+}
+
+/* The first place, from the top, where the pointer is at such a thing. */
+static bool hand_find_kind(hand *h, view_box_kind kind, float at[2], view_box_ref *out)
+{
+    view_model model = session_model(&h->session);
+    for (float y = 44; y < HEIGHT - 104; y += 4)
+        for (float x = 20; x < WIDTH; x += 3) {
+            view_input_event move = {.type = VIEW_INPUT_MOVE, .x_px = x, .y_px = y};
+            view_input(h->view, &move);
+            view_build(h->view, &model, &h->status, WIDTH, HEIGHT, 0, &h->frame);
+            if (view_hover(h->view, out) && out->kind == kind) {
+                at[0] = x + 1;
+                at[1] = y + 1;
+                return true;
+            }
+        }
+    return false;
+}
+
+static uint64_t ms(double since_begin) { return SESSION_BEGIN_NS + (uint64_t)(since_begin * 1e6); }
+
+TEST(the_pointer_finds_pauses_spans_and_marks_in_every_camera)
+{
+    for (int kind = 0; kind < 3; kind++) {
+        hand h;
+        float at[2];
+        view_box_ref ref;
+        static const view_key keys[] = {VIEW_KEY_1, VIEW_KEY_2, VIEW_KEY_3};
+        hand_new_of(&h, make_noted);
+        hand_key(&h, keys[kind], 0);
+        for (int i = 0; i < 20; i++)
+            hand_build(&h);
+        CHECK(hand_find_kind(&h, VIEW_BOX_GC, at, &ref));
+        CHECK_EQ(ref.begin_ns, ms(130));
+        CHECK_EQ(ref.end_ns, ms(160));
+        CHECK_EQ(ref.process, 0);
+        CHECK(hand_find_kind(&h, VIEW_BOX_SPAN, at, &ref));
+        CHECK(ref.begin_ns == ms(20) || ref.is_open);
+        CHECK_EQ(ref.value, 1);
+        CHECK(hand_find_kind(&h, VIEW_BOX_MARK, at, &ref));
+        CHECK_EQ(ref.begin_ns, ms(180));
+        CHECK_EQ(ref.value, 2);
+        CHECK(hand_find_kind(&h, VIEW_BOX_CALL, at, &ref)); /* and calls as before */
+        CHECK_EQ(ref.value, run);
+        hand_delete(&h);
+    }
+}
+
+TEST(tips_tell_of_pauses_spans_and_marks_what_when_how_long_and_whose)
+{
+    session s;
+    stage st;
+    details_tip tip;
+    char lines[DETAILS_LINES][160];
+    make_noted(&s);
+    stage_new(&st, &s);
+    CHECK_EQ(st.scene.pauses.count, 1);
+    details_tip_of(&tip, &st.in, &st.scene.pauses.items[0].ref);
+    CHECK_EQ(details_lines(&tip, &st.in, lines), 3);
+    CHECK_STR(lines[0], "GC pause");
+    CHECK_STR(lines[1], "30.0 ms");
+    CHECK_STR(lines[2], "at 130 ms   ruby noted.rb  \xC2\xB7  pid 7");
+    CHECK_EQ(st.scene.spans.count, 2);
+    details_tip_of(&tip, &st.in, &st.scene.spans.items[1].ref);
+    CHECK_EQ(details_lines(&tip, &st.in, lines), 4);
+    CHECK_STR(lines[0], "load");
+    CHECK_STR(lines[2], "70.0 ms");
+    CHECK_STR(lines[3], "at 20.0 ms   thread main   pid 7");
+    details_tip_of(&tip, &st.in, &st.scene.spans.items[0].ref);
+    details_lines(&tip, &st.in, lines);
+    CHECK_STR(lines[2], "10.0 ms   so far");
+    view_box_ref mark = {.begin_ns = ms(180), .end_ns = ms(180), .value = 2, .span_count = 1, .kind = VIEW_BOX_MARK};
+    details_tip_of(&tip, &st.in, &mark);
+    details_lines(&tip, &st.in, lines);
+    CHECK_STR(lines[0], "deployed");
+    CHECK_STR(lines[2], "at 180 ms   thread main   pid 7");
+    mark.process = CATALOG_NONE;
+    details_tip_of(&tip, &st.in, &mark);
+    details_lines(&tip, &st.in, lines);
+    CHECK_STR(lines[0], "mark 2");
+    CHECK_STR(lines[1], "at 180 ms   set here, with M");
+    stage_delete(&st);
+}
+
+TEST(a_span_is_selected_copied_framed_and_left_for_the_next_of_its_name)
+{
+    hand h;
+    float at[2];
+    view_box_ref ref;
+    uint64_t begin_ns, end_ns;
+    hand_new_of(&h, make_noted);
+    CHECK(hand_find_kind(&h, VIEW_BOX_SPAN, at, &ref));
+    size_t quads = h.frame.quad_count;
+    hand_click(&h, at);
+    float away[2] = {5, HEIGHT - 110};
+    hand_move(&h, away);
+    hand_build(&h);
+    CHECK(h.frame.quad_count > quads + 60); /* the panel */
+    CHECK_STR(hand_copied(&h), "load");
+    hand_key(&h, VIEW_KEY_F, 0);
+    for (int i = 0; i < 10; i++)
+        hand_build(&h);
+    view_range(h.view, &begin_ns, &end_ns);
+    bool was_open = ref.is_open;
+    CHECK(was_open ? begin_ns > ms(180) : begin_ns < ms(20) && end_ns > ms(90) && end_ns < ms(120));
+    hand_type(&h, was_open ? "," : ".");
+    hand_key(&h, VIEW_KEY_F, 0);
+    for (int i = 0; i < 10; i++)
+        hand_build(&h);
+    view_range(h.view, &begin_ns, &end_ns);
+    CHECK(was_open ? end_ns < ms(120) : begin_ns > ms(180));
+    CHECK_STR(hand_copied(&h), "load");
+    hand_key(&h, VIEW_KEY_ESC, 0);
+    CHECK_STR(hand_copied(&h), "");
+    hand_delete(&h);
+}
+
+/* ---- measuring ------------------------------------------------------------------------------------------------- */
+
+static void hand_drag(hand *h, float x0, float x1, float y, uint32_t modifiers)
+{
+    view_input_event e = {.type = VIEW_INPUT_BUTTON, .button = VIEW_BUTTON_LEFT, .is_down = true, .x_px = x0, .y_px = y, .modifiers = modifiers};
+    view_input(h->view, &e);
+    for (int i = 1; i <= 4; i++) {
+        e.type = VIEW_INPUT_MOVE;
+        e.x_px = x0 + (x1 - x0) * (float)i / 4;
+        view_input(h->view, &e);
+    }
+    e.type = VIEW_INPUT_BUTTON;
+    e.is_down = false;
+    view_input(h->view, &e);
+    hand_build(h);
+}
+
+/* The pane over what is measured, as times; the GC has none here. */
+static bool measured(const hand *h, double *begin_ms, double *end_ms)
+{
+    const gpu_box *run_box = NULL;
+    for (size_t i = 0; i < h->frame.box_count && !run_box; i++) {
+        view_box_ref ref;
+        if (view_box_of(h->view, h->frame.boxes[i].id, &ref) && ref.kind == VIEW_BOX_CALL && ref.value == run && ref.depth == 0)
+            run_box = &h->frame.boxes[i];
+    }
+    CHECK(run_box && h->frame.glass_count <= 1);
+    if (h->frame.glass_count == 0)
+        return false;
+    const gpu_box *pane = h->frame.glass;
+    double x_per_ms = (double)(run_box->high[0] - run_box->low[0]) / 100; /* it took [0, 100) */
+    *begin_ms = (double)(pane->low[0] - run_box->low[0]) / x_per_ms;
+    *end_ms = (double)(pane->high[0] - run_box->low[0]) / x_per_ms;
+    return true;
+}
+
+TEST(a_drag_along_the_time_axis_measures_and_moves_nothing)
+{
+    hand h;
+    double begin_ms, end_ms, was_begin_ms, was_end_ms;
+    uint64_t range[2], range_after[2];
+    hand_new(&h);
+    view_range(h.view, &range[0], &range[1]);
+    float axis_y = HEIGHT - 38 - 46; /* above the strip */
+    CHECK(!measured(&h, &begin_ms, &end_ms));
+    size_t quads = h.frame.quad_count;
+    hand_drag(&h, 300, 700, axis_y, 0);
+    CHECK(measured(&h, &begin_ms, &end_ms));
+    double ms_per_px = (end_ms - begin_ms) / 400;
+    CHECK(fabs(ms_per_px - 204.8 / (WIDTH - 2 * 28)) < 0.01 * ms_per_px); /* panels.h: PANELS_SIDE_PX; navigate.c: NOW_MARGIN */
+    CHECK(fabs(begin_ms + 2.34 - (300 - 28) * ms_per_px) < 2 * ms_per_px); /* the film begins a little before the session */
+    CHECK(h.frame.quad_count > quads + 6); /* its length is said */
+    view_range(h.view, &range_after[0], &range_after[1]);
+    CHECK(range_after[0] == range[0] && range_after[1] == range[1]);
+    was_begin_ms = begin_ms, was_end_ms = end_ms;
+    hand_drag(&h, 700, 300, axis_y, 0); /* from the right it is the same */
+    CHECK(measured(&h, &begin_ms, &end_ms));
+    CHECK(fabs(begin_ms - was_begin_ms) < ms_per_px && fabs(end_ms - was_end_ms) < ms_per_px);
+    hand_drag(&h, 500, 900, 300, 0); /* elsewhere a drag is a drag */
+    CHECK(measured(&h, &begin_ms, &end_ms));
+    CHECK(fabs(begin_ms - was_begin_ms) < ms_per_px);
+    hand_drag(&h, 500, 501, axis_y, 0); /* a click takes it away */
+    CHECK(!measured(&h, &begin_ms, &end_ms));
+    hand_delete(&h);
+}
+
+TEST(with_shift_a_drag_measures_anywhere_and_escape_and_f_know_it)
+{
+    for (int kind = 0; kind < 3; kind++) {
+        hand h;
+        double begin_ms, end_ms;
+        uint64_t begin_ns, end_ns;
+        static const view_key keys[] = {VIEW_KEY_1, VIEW_KEY_2, VIEW_KEY_3};
+        hand_new(&h);
+        hand_key(&h, keys[kind], 0);
+        for (int i = 0; i < 20; i++)
+            hand_build(&h);
+        hand_drag(&h, 400, 800, 360, VIEW_MOD_SHIFT);
+        CHECK(measured(&h, &begin_ms, &end_ms));
+        CHECK(end_ms - begin_ms > 30 && end_ms - begin_ms < 120);
+        hand_key(&h, VIEW_KEY_F, 0);
+        for (int i = 0; i < 20; i++)
+            hand_build(&h);
+        view_range(h.view, &begin_ns, &end_ns);
+        CHECK(begin_ns > ms(begin_ms - 60) && begin_ns < ms(begin_ms + 1));
+        hand_key(&h, VIEW_KEY_F, 0); /* again: all */
+        for (int i = 0; i < 20; i++)
+            hand_build(&h);
+        hand_key(&h, VIEW_KEY_ESC, 0);
+        CHECK(!measured(&h, &begin_ms, &end_ms));
+        hand_delete(&h);
+    }
 }

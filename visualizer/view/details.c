@@ -47,9 +47,9 @@ void details_tip_of(details_tip *t, const scene_input *in, const view_box_ref *r
     view_box_ref *r = &t->ref;
     if (r->kind == VIEW_BOX_END || r->kind == VIEW_BOX_IDLE)
         r->kind = VIEW_BOX_OPEN;
-    if (r->kind == VIEW_BOX_OPEN)
+    if (r->is_open)
         r->end_ns = in->model->now_ns > r->begin_ns ? in->model->now_ns : r->end_ns;
-    if (r->kind == VIEW_BOX_GVL || r->span_count != 1)
+    if (r->kind > VIEW_BOX_OPEN || r->span_count != 1)
         return;
     t->is_self_known = busy_above(in, r, &above_ns);
     uint64_t length_ns = r->end_ns - r->begin_ns;
@@ -58,24 +58,23 @@ void details_tip_of(details_tip *t, const scene_input *in, const view_box_ref *r
 
 static void line_of_time(const details_tip *t, char *out, size_t bytes)
 {
-    char length[24], self[24];
+    char length[LENGTH_BYTES], self[LENGTH_BYTES];
     const view_box_ref *r = &t->ref;
     length_show((double)(r->end_ns - r->begin_ns), length);
     length_show((double)t->self_ns, self);
     snprintf(out, bytes, "%s%s%s%s", length, t->is_self_known ? "   self " : "", t->is_self_known ? self : "",
-             r->kind == VIEW_BOX_OPEN ? "   still running"
-             : r->flags & HISTORY_UNWOUND ? "   ended by an exception or throw" : "");
+             r->is_open ? r->kind == VIEW_BOX_OPEN ? "   still running" : "   so far" : r->flags & HISTORY_UNWOUND ? "   ended by an exception or throw" : "");
 }
 
-static void line_of_fold(const details_tip *t, char *out, size_t bytes)
+static void line_of_fold(const details_tip *t, const char *many, char *out, size_t bytes)
 {
-    char count[16], busy[24], length[24], longest[24];
+    char count[16], busy[LENGTH_BYTES], length[LENGTH_BYTES], longest[LENGTH_BYTES];
     const view_box_ref *r = &t->ref;
     label_count((double)r->span_count, count);
     length_show((double)r->busy_ns, busy);
     length_show((double)(r->end_ns - r->begin_ns), length);
     length_show((double)r->longest_ns, longest);
-    snprintf(out, bytes, "%s calls in %s, busy %s, longest %s", count, length, busy, longest);
+    snprintf(out, bytes, "%s %s in %s, busy %s, longest %s", count, many, length, busy, longest);
 }
 
 /* Number of the fiber whose call it is; 0: the thread's root fiber. */
@@ -90,18 +89,23 @@ static uint32_t fiber_of(const catalog *c, const view_box_ref *r)
 
 static void line_of_where(const details_tip *t, const scene_input *in, char *out, size_t bytes)
 {
-    char at[24], name[96];
+    char at[LENGTH_BYTES], name[160], depth[24] = "", fiber[24] = "";
     const view_box_ref *r = &t->ref;
-    const catalog_process *process = catalog_process_at(in->model->catalog, r->process);
+    const catalog *c = in->model->catalog;
+    const catalog_process *process = catalog_process_at(c, r->process);
+    bool is_call = r->kind == VIEW_BOX_CALL || r->kind == VIEW_BOX_OPEN;
     length_show(r->begin_ns > in->begin_ns ? (double)(r->begin_ns - in->begin_ns) : 0, at);
-    panels_lane_name(in->model->catalog, r->thread, name);
-    uint32_t fiber = fiber_of(in->model->catalog, r);
-    if (r->kind == VIEW_BOX_GVL)
-        snprintf(out, bytes, "at %s   thread %.48s   pid %u", at, name, process->pid);
-    else if (fiber != 0)
-        snprintf(out, bytes, "at %s   depth %u   thread %.48s, fiber %u   pid %u", at, r->depth, name, fiber, process->pid);
-    else
-        snprintf(out, bytes, "at %s   depth %u   thread %.48s   pid %u", at, r->depth, name, process->pid);
+    if (r->kind == VIEW_BOX_GC || r->thread >= catalog_thread_count(c)) {
+        panels_process_title(c, r->process, name);
+        snprintf(out, bytes, "at %s   %.100s", at, name);
+        return;
+    }
+    panels_lane_name(c, r->thread, name);
+    if (is_call)
+        snprintf(depth, sizeof depth, "   depth %u", r->depth);
+    if (is_call && fiber_of(c, r) != 0)
+        snprintf(fiber, sizeof fiber, ", fiber %u", fiber_of(c, r));
+    snprintf(out, bytes, "at %s%s   thread %.48s%s   pid %u", at, depth, name, fiber, process->pid);
 }
 
 static const char *gvl_name(uint32_t state)
@@ -109,30 +113,80 @@ static const char *gvl_name(uint32_t state)
     return state == SIM_GVL_RUNNING ? "running (holds the GVL)" : state == SIM_GVL_WAITING ? "waiting for the GVL" : "blocked or sleeping";
 }
 
-size_t details_lines(const details_tip *t, const scene_input *in, char out[DETAILS_LINES][160])
+static size_t lines_of_call(const details_tip *t, const scene_input *in, char out[DETAILS_LINES][160])
 {
-    const view_box_ref *r = &t->ref;
-    const catalog_method *m = catalog_method_of(in->model->catalog, r->process, r->value);
+    const catalog_method *m = catalog_method_of(in->model->catalog, t->ref.process, t->ref.value);
     size_t n = 0;
-    bool is_folded = r->span_count != 1;
-    if (r->kind == VIEW_BOX_GVL)
-        snprintf(out[n++], 160, "%s%s", is_folded ? "mostly " : "", gvl_name(r->value));
-    else
-        snprintf(out[n++], 160, "%.150s", m->name);
-    if (r->kind != VIEW_BOX_GVL && is_folded)
-        snprintf(out[n++], 160, "takes most of these calls, too short to show alone: zoom in");
-    else if (r->kind != VIEW_BOX_GVL) {
-        details_place(m, out[n], 160);
-        n += out[n][0] != '\0';
-    }
+    bool is_folded = t->ref.span_count != 1;
+    snprintf(out[n++], 160, "%.150s", m->name);
     if (is_folded)
-        line_of_fold(t, out[n++], 160);
+        snprintf(out[n++], 160, "takes most of these calls, too short to show alone: zoom in");
+    else
+        details_place(m, out[n], 160);
+    n += !is_folded && out[n][0] != '\0';
+    if (is_folded)
+        line_of_fold(t, "calls", out[n++], 160);
     else
         line_of_time(t, out[n++], 160);
     line_of_where(t, in, out[n++], 160);
-    if (r->flags & HISTORY_OPEN_AT_START)
+    if (t->ref.flags & HISTORY_OPEN_AT_START)
         snprintf(out[n++], 160, "it ran before tracing began");
     return n;
+}
+
+/* A state of a thread, or a pause of the GC. */
+static size_t lines_of_state(const details_tip *t, const scene_input *in, const char *name, const char *many, char out[DETAILS_LINES][160])
+{
+    bool is_folded = t->ref.span_count != 1;
+    snprintf(out[0], 160, "%s", name);
+    if (is_folded)
+        line_of_fold(t, many, out[1], 160);
+    else
+        line_of_time(t, out[1], 160);
+    line_of_where(t, in, out[2], 160);
+    return 3;
+}
+
+static size_t lines_of_gvl(const details_tip *t, const scene_input *in, char out[DETAILS_LINES][160])
+{
+    char name[64];
+    snprintf(name, sizeof name, "%s%s", t->ref.span_count != 1 ? "mostly " : "", gvl_name(t->ref.value));
+    return lines_of_state(t, in, name, "states", out);
+}
+
+static size_t lines_of_span(const details_tip *t, const scene_input *in, char out[DETAILS_LINES][160])
+{
+    snprintf(out[0], 160, "%.150s", catalog_string_of(in->model->catalog, t->ref.process, t->ref.value));
+    snprintf(out[1], 160, "a span of the program's own");
+    line_of_time(t, out[2], 160);
+    line_of_where(t, in, out[3], 160);
+    return 4;
+}
+
+static size_t lines_of_mark(const details_tip *t, const scene_input *in, char out[DETAILS_LINES][160])
+{
+    char at[LENGTH_BYTES];
+    if (t->ref.process == CATALOG_NONE) {
+        length_show(t->ref.begin_ns > in->begin_ns ? (double)(t->ref.begin_ns - in->begin_ns) : 0, at);
+        snprintf(out[0], 160, "mark %u", t->ref.value);
+        snprintf(out[1], 160, "at %s   set here, with M", at);
+        return 2;
+    }
+    snprintf(out[0], 160, "%.150s", catalog_string_of(in->model->catalog, t->ref.process, t->ref.value));
+    snprintf(out[1], 160, "a mark of the program's own");
+    line_of_where(t, in, out[2], 160);
+    return 3;
+}
+
+size_t details_lines(const details_tip *t, const scene_input *in, char out[DETAILS_LINES][160])
+{
+    switch (t->ref.kind) {
+    case VIEW_BOX_GVL: return lines_of_gvl(t, in, out);
+    case VIEW_BOX_GC: return lines_of_state(t, in, t->ref.span_count == 1 ? "GC pause" : "GC pauses", "pauses", out);
+    case VIEW_BOX_SPAN: return lines_of_span(t, in, out);
+    case VIEW_BOX_MARK: return lines_of_mark(t, in, out);
+    default: return lines_of_call(t, in, out);
+    }
 }
 
 /* ---- the panel ------------------------------------------------------------------------------------------------ */

@@ -120,3 +120,8 @@ bool focus_is_call(const focus *f, uint32_t track, uint32_t depth, uint64_t begi
 {
     return f->call.is_set && f->call.track == track && f->call.depth == depth && f->call.begin_ns == begin_ns;
 }
+
+bool focus_is_span(const focus *f, uint32_t process, uint32_t id, uint64_t begin_ns)
+{
+    return f->span.is_set && f->span.process == process && f->span.id == id && f->span.begin_ns == begin_ns;
+}

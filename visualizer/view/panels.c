@@ -166,17 +166,11 @@ static void draw_lane_names(painter *p)
     }
 }
 
-/* Where the axis has a time: in front of the floor, or at the bottom of a chart. */
 static bool axis_point(const painter *p, uint64_t time_ns, float px[2])
 {
     const scene_input *in = p->in->scene;
-    float world[3] = {scene_x(in, time_ns), 0, in->layout->z_end + 0.3f};
-    float lowest = p->height_px - 46 * p->scale, parallel = fmaxf(in->layout->flame, in->layout->threads_share);
-    if (!camera_project(in->camera, world, px))
-        return false;
-    px[1] += 11 * p->scale;
-    px[1] = fminf(px[1] + (lowest - px[1]) * parallel, lowest);
-    return true;
+    return scene_axis_point(in->camera, scene_x(in, time_ns), in->layout->z_end, fmaxf(in->layout->flame, in->layout->threads_share), p->height_px,
+                            p->scale, px);
 }
 
 static void draw_now(painter *p)
@@ -370,6 +364,7 @@ static void draw_help(painter *p)
         {"Tab, Enter", "go through the lists; choose"},
         {"V", "colours by method, by gem or class, by length"},
         {"M, P", "mark this time; keep a picture (PNG)"},
+        {"Drag the time axis", "measure a stretch of time (Shift + drag anywhere); F frames it"},
         {"Esc", "close, let go; never quits"},
         {"Space", "pause, go on"},
         {"L, End", "back to now; to a recording's end"},

@@ -17,6 +17,7 @@
 #define RUN_MIN_PX 90.0f    /* folded boxes beside each other, of one method for the most part: long enough to be named */
 #define RUN_GAP_PX 2.5f
 #define FLOOR_Y -0.06f
+#define AXIS_Z 0.3f   /* of the time axis, before the last lane */
 #define ATTEMPTS 8
 #define GLASS_MAX 160u      /* panes of a process, and at least: each covers many pixels, so they follow the budget of boxes */
 #define GLASS_MIN 48u
@@ -25,6 +26,7 @@
 #define GLASS_COVER_MAX 0.16f /* of the picture under full panes; where they take more they are fainter, so that it stays readable */
 #define GLASS_ALPHA_SUM 0.52f
 #define GLASS_ALPHA_MIN 0.055f /* a pause is seen, however many there are */
+#define MEASURE_ALPHA 0.14f
 #define SPANS_MAX 256u       /* the program's own, in sight at once */
 #define SPAN_LEVELS 6u       /* of them within each other */
 #define HOPELESS 3u         /* times the budget: start again with a coarser resolution */
@@ -51,6 +53,7 @@ void scene_free(scene *s)
     vec_free(&s->grid_cells);
     vec_free(&s->labelled);
     vec_free(&s->spans);
+    vec_free(&s->pauses);
 }
 
 static float clampf(float x, float low, float high) { return fminf(fmaxf(x, low), high); }
@@ -92,6 +95,16 @@ void scene_range(const scene_input *in, uint64_t *begin_ns, uint64_t *end_ns)
         *begin_ns = in->begin_ns;
     if (*begin_ns > *end_ns)
         *begin_ns = *end_ns;
+}
+
+bool scene_axis_point(const camera *c, float x, float z_end, float parallel, float height_px, float scale, float px[2])
+{
+    float world[3] = {x, 0, z_end + AXIS_Z}, lowest = height_px - 46 * scale;
+    if (!camera_project(c, world, px))
+        return false;
+    px[1] += 11 * scale;
+    px[1] = fminf(px[1] + (lowest - px[1]) * parallel, lowest);
+    return true;
 }
 
 void scene_ticks(const scene_input *in, uint64_t begin_ns, int64_t *first_ns, uint64_t *step_ns)
@@ -223,7 +236,7 @@ static view_box_ref ref_of(const row *r, const history_node *node)
 
 static uint32_t in_focus(const scene_input *in, uint32_t color, const view_box_ref *what)
 {
-    if (!in->focus || what->kind == VIEW_BOX_GVL)
+    if (!in->focus)
         return color;
     if (what->span_count == 1 && focus_is_call(in->focus, what->track, what->depth, what->begin_ns))
         return palette_mix(color, PALETTE_ACCENT, 0.8f);
@@ -547,18 +560,22 @@ static void add_span(scene *s, const scene_input *in, const layout_lane *lane, c
     float row_height = layout_row_height(l, lane), height = fmaxf(row_height, l->row_height * 0.8f), depth = lane->z_end - lane->z_begin;
     float y0 = lane->y_floor + layout_top(l, lane) + (0.25f + (float)level * 1.1f) * height, x[2];
     row r = {.lane = lane, .z = {lane->z_begin + mixf(0.08f, 0.01f, l->threads_share) * depth, lane->z_begin + mixf(0.62f, 0.09f, l->threads_share) * depth}, .y = {y0, y0 + 0.9f * height}};
-    uint64_t end_ns = span->end_ns < in->model->now_ns ? span->end_ns : in->model->now_ns;
-    if (!aim_row(s, in, &r, r.y[0], r.y[1]) || !visible_part(in, &r, span->begin_ns, end_ns, &x[0], &x[1]))
+    bool is_open = span->end_ns > in->model->now_ns;
+    uint64_t end_ns = is_open ? in->model->now_ns : span->end_ns;
+    if (end_ns < span->begin_ns || !aim_row(s, in, &r, r.y[0], r.y[1]) || !visible_part(in, &r, span->begin_ns, end_ns, &x[0], &x[1]))
         return;
     x[1] = fmaxf(x[1], x[0] + 2 * in->scale / fmaxf(r.px_per_unit, 1e-3f));
-    add_plain(s, x, r.y, r.z, PALETTE_SPAN);
+    bool is_selected = in->focus && focus_is_span(in->focus, span->process, span->id, span->begin_ns);
+    add_plain(s, x, r.y, r.z, is_selected ? palette_mix(PALETTE_SPAN, PALETTE_ACCENT, 0.8f) : PALETTE_SPAN);
     layout_thread *thread = &in->layout->threads.items[lane->thread];
     if (level >= thread->span_levels)
         thread->span_levels = (uint8_t)(level + 1);
     scene_span *shown = vec_push(&s->spans);
     if (shown)
-        *shown = (scene_span){.x = {fmaxf(x[0], r.x[0]), fminf(x[1], r.x[1])}, .y = {r.y[0], r.y[1]}, .z = r.z[1],
-                                     .process = span->process, .string = span->string, .begin_ns = span->begin_ns, .end_ns = end_ns};
+        *shown = (scene_span){.x = {fmaxf(x[0], r.x[0]), fminf(x[1], r.x[1])}, .y = {r.y[0], r.y[1]}, .z = r.z[1], .box = (uint32_t)s->boxes.count - 1,
+                              .ref = {.begin_ns = span->begin_ns, .end_ns = end_ns, .busy_ns = end_ns - span->begin_ns, .longest_ns = end_ns - span->begin_ns,
+                                      .track = span->id, .value = span->string, .span_count = 1, .process = span->process, .thread = span->thread,
+                                      .kind = VIEW_BOX_SPAN, .is_open = is_open}};
 }
 
 /* Bars over the lanes of the threads that began them. */
@@ -597,14 +614,14 @@ static void add_grid(scene *s, const scene_input *in)
     }
 }
 
-static void add_glass(scene *s, const scene_input *in, const row *r, uint64_t begin_ns, uint64_t end_ns, float alpha)
+static void add_glass(scene *s, const scene_input *in, const row *r, uint64_t begin_ns, uint64_t end_ns, uint32_t color, uint32_t id)
 {
     float x0, x1;
     gpu_box *box;
     if (!visible_part(in, r, begin_ns, end_ns, &x0, &x1) || s->glass.count >= SCENE_GLASS_MAX || !(box = vec_push(&s->glass)))
         return;
     x1 = fmaxf(x1, x0 + 1.5f * in->scale / fmaxf(r->px_per_unit, 1e-3f)); /* a pause is never too short to be seen */
-    *box = (gpu_box){.low = {x0, r->y[0], r->z[0]}, .high = {x1, r->y[1], r->z[1]}, .color = palette_alpha(PALETTE_GC, alpha)};
+    *box = (gpu_box){.low = {x0, r->y[0], r->z[0]}, .high = {x1, r->y[1], r->z[1]}, .color = color, .id = id};
 }
 
 /* The same in front of the group's last lane, opaque: readable where panes are many and therefore faint. */
@@ -640,6 +657,18 @@ static float glass_cover(const scene *s, const scene_input *in, const row *r, si
     return units / fmaxf(r->x[1] - r->x[0], 1e-3f);
 }
 
+/* Its id, for the pane; 0: memory is out. */
+static uint32_t add_pause(scene *s, const row *r, const history_node *node, bool is_open)
+{
+    scene_pause *pause = vec_push(&s->pauses);
+    if (!pause)
+        return 0;
+    *pause = (scene_pause){.ref = ref_of(r, node), .mark = SCENE_NO_BOX};
+    pause->ref.kind = VIEW_BOX_GC;
+    pause->ref.is_open = is_open;
+    return (uint32_t)s->pauses.count;
+}
+
 /* A process's pauses lie across all lanes of its group. */
 static void add_gc(scene *s, const scene_input *in, const layout_group *group, uint32_t process)
 {
@@ -667,12 +696,31 @@ static void add_gc(scene *s, const scene_input *in, const layout_group *group, u
     for (size_t i = 0; i < count; i++) {
         double length_ns = (double)(s->nodes[i].end_ns - s->nodes[i].begin_ns);
         double busy = length_ns > 0 ? (double)s->nodes[i].busy_ns / length_ns : 1;
-        add_glass(s, in, &r, s->nodes[i].begin_ns, s->nodes[i].end_ns, fmaxf(fminf(GLASS_ALPHA_MIN, alpha), alpha * (0.15f + 0.85f * (float)busy)));
+        float own_alpha = fmaxf(fminf(GLASS_ALPHA_MIN, alpha), alpha * (0.15f + 0.85f * (float)busy));
+        uint32_t id = add_pause(s, &r, &s->nodes[i], false);
+        size_t boxes = s->boxes.count;
+        add_glass(s, in, &r, s->nodes[i].begin_ns, s->nodes[i].end_ns, palette_alpha(PALETTE_GC, own_alpha), id);
         add_gc_mark(s, in, &r, &s->nodes[i], (float)busy);
+        if (id && s->boxes.count > boxes)
+            s->pauses.items[id - 1].mark = (uint32_t)boxes;
     }
     sim_span open;
-    if (in->model->sim && sim_open_frames(in->model->sim, track, 0, &open, 1) == 1)
-        add_glass(s, in, &r, open.begin_ns, in->model->now_ns, alpha);
+    if (in->model->sim && sim_open_frames(in->model->sim, track, 0, &open, 1) == 1 && open.begin_ns < in->model->now_ns) {
+        uint64_t length_ns = in->model->now_ns - open.begin_ns;
+        history_node node = {.begin_ns = open.begin_ns, .end_ns = in->model->now_ns, .busy_ns = length_ns, .longest_ns = length_ns, .span_count = 1};
+        add_glass(s, in, &r, open.begin_ns, in->model->now_ns, palette_alpha(PALETTE_GC, alpha), add_pause(s, &r, &node, true));
+    }
+}
+
+/* Over all lanes, and a little more. */
+static void add_measure(scene *s, const scene_input *in)
+{
+    const layout *l = in->layout;
+    row r = {.lane = l->lanes.items, .z = {-0.05f, l->z_end + 0.05f}};
+    r.y[0] = mixf(FLOOR_Y, l->y_low, l->flame);
+    r.y[1] = mixf(l->tallest * 1.06f + 0.12f, l->y_high, l->flame);
+    if (in->measure_ns[0] < in->measure_ns[1] && l->lanes.count > 0 && aim_row(s, in, &r, r.y[0], r.y[1]))
+        add_glass(s, in, &r, in->measure_ns[0], in->measure_ns[1], palette_alpha(PALETTE_ACCENT, MEASURE_ALPHA), 0);
 }
 
 static int farther_first(const void *a, const void *b, void *eye_x)
@@ -686,11 +734,13 @@ static int farther_first(const void *a, const void *b, void *eye_x)
 static void add_all_glass(scene *s, const scene_input *in)
 {
     layout *l = in->layout;
+    s->pauses.count = 0;
     for (size_t g = 0; g < l->groups.count; g++) {
         const layout_group *group = &l->groups.items[g];
         for (uint32_t id = group->process; id != CATALOG_NONE; id = l->followers.items[id])
             add_gc(s, in, group, id);
     }
+    add_measure(s, in);
     float eye_x = in->camera->is_parallel ? -1e4f * in->camera->forward[0] : in->camera->eye[0];
     qsort_r(s->glass.items, s->glass.count, sizeof *s->glass.items, farther_first, &eye_x);
 }

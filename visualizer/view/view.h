@@ -114,6 +114,10 @@ typedef enum view_box_kind {
     VIEW_BOX_IDLE, /* an open call's time in which its fiber did not run; belongs to the OPEN one */
     VIEW_BOX_END,  /* the bright end of an open call; likewise */
     VIEW_BOX_GVL,
+    /* Without an id: */
+    VIEW_BOX_GC,   /* a pause; or several, folded. They are of a process, not of a thread */
+    VIEW_BOX_SPAN, /* of the program's own: value is its string */
+    VIEW_BOX_MARK, /* likewise; of process CATALOG_NONE: the user's, value is which */
 } view_box_kind;
 
 /* What a box in the last frame shows; its id in gpu_box and gpu_read_id is its index here plus 1. */
@@ -173,7 +177,7 @@ view_camera view_camera_of(const view *v); /* the one that the user has chosen *
 void view_range(const view *v, uint64_t *begin_ns, uint64_t *end_ns);
 /* What box id is, false when the last frame had none such. */
 bool view_box_of(const view *v, uint32_t id, view_box_ref *out);
-/* What was under the pointer in the last frame; false: no call and no state of a thread. */
+/* What was under the pointer in the last frame; false: nothing that could be told about. */
 bool view_hover(const view *v, view_box_ref *out);
 
 #endif
