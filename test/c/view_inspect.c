@@ -235,6 +235,33 @@ TEST(the_panel_knows_who_called_the_method_and_whom_it_called)
     CHECK_EQ(d.open_count, 1);
     CHECK_EQ(d.open_ns, 10000000);
     CHECK_EQ(d.callers[0].method.number, hold); /* open itself */
+    char basis[64];
+    details_basis(&d, basis, sizeof basis);
+    CHECK_STR(basis, "of 1 call in sight");
+    stage_delete(&st);
+}
+
+TEST(the_panel_says_of_how_many_calls_it_knows_the_callers)
+{
+    session s;
+    stage st;
+    details d = {.method = FOCUS_NOTHING};
+    char basis[64];
+    session_new(&s);
+    session_process(&s, 7, "ruby many.rb");
+    uint32_t leaf = session_method(&s, "Foo#leaf", EV_METHOD_RUBY);
+    session_thread(&s, 1, "", true);
+    session_switch(&s, 1, 1);
+    for (int i = 0; i < 300; i++)
+        session_leaf(&s, leaf, i * 10, i * 10 + 9);
+    for (int i = 0; i < 900; i++) /* folded */
+        session_leaf(&s, leaf, 3000 + i * 0.01, 3000.005 + i * 0.01);
+    stage_new(&st, &s);
+    details_update(&d, (focus_method){0, leaf}, &st.scene, &st.in, 1);
+    CHECK_EQ(d.sight_calls, 1200);
+    CHECK_EQ(d.call_count, DETAILS_CALLS);
+    details_basis(&d, basis, sizeof basis);
+    CHECK_STR(basis, "of 200 among 1.20 k in sight");
     stage_delete(&st);
 }
 

@@ -298,3 +298,16 @@ void details_update(details *d, focus_method method, const scene *s, const scene
     }
     look_in_sight(d, s, in);
 }
+
+void details_basis(const details *d, char *out, size_t bytes)
+{
+    char looked[16], all[16];
+    label_count((double)d->call_count, looked);
+    label_count((double)d->sight_calls, all);
+    if (d->call_count == 0)
+        snprintf(out, bytes, "no single call in sight");
+    else if (d->call_count < d->sight_calls)
+        snprintf(out, bytes, "of %s among %s in sight", looked, all);
+    else
+        snprintf(out, bytes, "of %s %s in sight", looked, d->call_count == 1 ? "call" : "calls");
+}

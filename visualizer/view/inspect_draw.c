@@ -120,14 +120,12 @@ static void draw_figures(column *c)
     figure_row(c, "in sight", a, "open now", b);
 }
 
-static void draw_arcs(column *c, const char *name, const details_arc *arcs, uint32_t count, uint32_t max)
+static void draw_arcs(column *c, const char *name, const details_arc *arcs, uint32_t count)
 {
-    char aside[48], calls[16], time[24], figure[48];
-    const details *d = &c->i->details;
-    label_count((double)d->call_count, calls);
-    snprintf(aside, sizeof aside, "of %s %s in sight", calls, d->call_count == 1 ? "call" : "calls");
-    heading(c, name, d->call_count ? aside : "no single call in sight");
-    for (uint32_t n = 0; n < count && n < max && has_room(c, 1); n++) {
+    char aside[64], calls[16], time[24], figure[48];
+    details_basis(&c->i->details, aside, sizeof aside);
+    heading(c, name, aside);
+    for (uint32_t n = 0; n < count && has_room(c, 1); n++) {
         label_count((double)arcs[n].calls, calls);
         length_show((double)arcs[n].total_ns, time);
         snprintf(figure, sizeof figure, "%s\xC3\x97  %s", calls, time);
@@ -159,8 +157,8 @@ static void draw_details(column *c)
     paint_path(p, left(c), baseline(c, c->y), place[0] ? place : "no source known", c->width - 2 * PAD_PX * p->scale, PAINT_SMALL, PALETTE_TEXT_DIM);
     c->y += ROW_PX * p->scale + 4 * p->scale;
     draw_figures(c);
-    draw_arcs(c, "called by", d->callers, callers, arcs_max);
-    draw_arcs(c, "calls", d->callees, callees, arcs_max);
+    draw_arcs(c, "called by", d->callers, callers);
+    draw_arcs(c, "calls", d->callees, callees);
     paint_text(p, left(c), c->bottom - 8 * p->scale, m->path_bytes ? "Enter source   C copy   . , next   F frame   Esc" : "C copy   . , next call   F frame   Esc",
                11, PALETTE_TEXT_DIM);
     c->bottom = outer;
