@@ -619,7 +619,7 @@ TEST(the_programs_own_spans_are_bars_over_their_lane_within_each_other_above)
     st.model.notes = n;
     stage_build(&st);
     CHECK_EQ(st.scene.spans.count, 3);
-    const scene_span *last = &st.scene.spans.items[0], *inner = &st.scene.spans.items[1], *outer = &st.scene.spans.items[2];
+    const scene_span *outer = &st.scene.spans.items[0], *inner = &st.scene.spans.items[1], *last = &st.scene.spans.items[2];
     CHECK_EQ(outer->ref.begin_ns, SESSION_BEGIN_NS + 20000000);
     CHECK_EQ(outer->ref.end_ns, SESSION_BEGIN_NS + 100000000);
     CHECK_EQ(last->ref.end_ns, st.model.now_ns); /* open */
@@ -721,12 +721,12 @@ TEST(tips_tell_of_pauses_spans_and_marks_what_when_how_long_and_whose)
     CHECK_STR(lines[1], "30.0 ms");
     CHECK_STR(lines[2], "at 130 ms   ruby noted.rb  \xC2\xB7  pid 7");
     CHECK_EQ(st.scene.spans.count, 2);
-    details_tip_of(&tip, &st.in, &st.scene.spans.items[1].ref);
+    details_tip_of(&tip, &st.in, &st.scene.spans.items[0].ref);
     CHECK_EQ(details_lines(&tip, &st.in, lines), 4);
     CHECK_STR(lines[0], "load");
     CHECK_STR(lines[2], "70.0 ms");
     CHECK_STR(lines[3], "at 20.0 ms   thread main   pid 7");
-    details_tip_of(&tip, &st.in, &st.scene.spans.items[0].ref);
+    details_tip_of(&tip, &st.in, &st.scene.spans.items[1].ref);
     details_lines(&tip, &st.in, lines);
     CHECK_STR(lines[2], "10.0 ms   so far");
     view_box_ref mark = {.begin_ns = ms(180), .end_ns = ms(180), .value = 2, .span_count = 1, .kind = VIEW_BOX_MARK};
@@ -773,6 +773,36 @@ TEST(a_span_is_selected_copied_framed_and_left_for_the_next_of_its_name)
     hand_key(&h, VIEW_KEY_ESC, 0);
     CHECK_STR(hand_copied(&h), "");
     hand_delete(&h);
+}
+
+TEST(of_any_number_of_spans_all_are_seen_and_bars_are_a_few_a_pixel)
+{
+    session s;
+    stage st;
+    details_tip tip;
+    char lines[DETAILS_LINES][160];
+    make_noted(&s);
+    for (uint32_t i = 0; i < 8000; i++) { /* [0, 160), one of them longer; and some that are seen alone */
+        uint64_t begin_ns = ms(i * 0.02), end_ns = begin_ns + (i == 7 ? 15000 : 10000);
+        notes_take(s.notes, &(sim_note){.at_ns = begin_ns, .kind = EV_SPAN_BEGIN, .string = i == 7 ? 2 : 1, .span = 100 + i});
+        notes_take(s.notes, &(sim_note){.at_ns = end_ns, .kind = EV_SPAN_END, .span = 100 + i});
+    }
+    stage_new(&st, &s);
+    CHECK(st.scene.spans.count > 2 && st.scene.spans.count < 60);
+    uint64_t seen = 0, first_ns = UINT64_MAX;
+    for (size_t i = 0; i < st.scene.spans.count; i++) {
+        const view_box_ref *r = &st.scene.spans.items[i].ref;
+        seen += r->span_count;
+        first_ns = r->begin_ns < first_ns ? r->begin_ns : first_ns;
+        if (r->span_count < 1000)
+            continue;
+        details_tip_of(&tip, &st.in, r);
+        details_lines(&tip, &st.in, lines);
+        CHECK_STR(lines[0], "deployed"); /* the longest one's */
+    }
+    CHECK_EQ(seen, 8002);
+    CHECK_EQ(first_ns, ms(0));
+    stage_delete(&st);
 }
 
 /* ---- measuring ------------------------------------------------------------------------------------------------- */

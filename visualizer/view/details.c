@@ -157,8 +157,11 @@ static size_t lines_of_gvl(const details_tip *t, const scene_input *in, char out
 static size_t lines_of_span(const details_tip *t, const scene_input *in, char out[DETAILS_LINES][160])
 {
     snprintf(out[0], 160, "%.150s", catalog_string_of(in->model->catalog, t->ref.process, t->ref.value));
-    snprintf(out[1], 160, "a span of the program's own");
-    line_of_time(t, out[2], 160);
+    snprintf(out[1], 160, t->ref.span_count == 1 ? "a span of the program's own" : "the longest of these spans, too short to show alone: zoom in");
+    if (t->ref.span_count == 1)
+        line_of_time(t, out[2], 160);
+    else
+        line_of_fold(t, "spans", out[2], 160);
     line_of_where(t, in, out[3], 160);
     return 4;
 }

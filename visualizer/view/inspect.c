@@ -444,6 +444,8 @@ static void click(inspect *i, nav *n, const scene_input *in)
     i->is_clicked = false;
     if (i->pressed_place > 0 && (uint32_t)i->pressed_place <= i->place_count) {
         act(i, n, in, &i->places[i->pressed_place - 1]);
+    } else if (i->has_tip && i->tip.ref.kind == VIEW_BOX_SPAN && i->tip.ref.span_count > 1) {
+        inspect_say(i, "several spans: zoom in to select one");
     } else if (i->has_tip && i->tip.ref.kind == VIEW_BOX_SPAN) {
         select_span(i, &i->tip.ref);
     } else if (i->has_tip && is_call(&i->tip.ref)) {

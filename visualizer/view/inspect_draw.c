@@ -396,8 +396,13 @@ static void draw_span_name(const scene_input *in, const paint *p, const scene_sp
         return;
     float size = fminf(2 * fabsf(a[1] - corner[1]) * 0.8f / p->scale, PAINT_SMALL);
     const char *name = catalog_string_of(in->model->catalog, span->ref.process, span->ref.value);
-    length_show((double)(span->ref.end_ns - span->ref.begin_ns), length);
-    snprintf(text, sizeof text, "%.100s  %s", name, length);
+    if (span->ref.span_count > 1) {
+        label_count((double)span->ref.span_count, length);
+        snprintf(text, sizeof text, "%.100s \xC3\x97 %s", name, length);
+    } else {
+        length_show((double)(span->ref.end_ns - span->ref.begin_ns), length);
+        snprintf(text, sizeof text, "%.100s  %s", name, length);
+    }
     if (size < 8 || paint_width(p, text, size) > b[0] - a[0] - 8 * p->scale)
         snprintf(text, sizeof text, "%.100s", name);
     if (size < 8 || paint_width(p, text, size) > b[0] - a[0] - 8 * p->scale)

@@ -27,8 +27,8 @@
 #define GLASS_ALPHA_SUM 0.52f
 #define GLASS_ALPHA_MIN 0.055f /* a pause is seen, however many there are */
 #define MEASURE_ALPHA 0.14f
-#define SPANS_MAX 256u       /* the program's own, in sight at once */
-#define SPAN_LEVELS 6u       /* of them within each other */
+#define SPANS_MAX 4096u      /* bars of the program's own spans */
+#define SPAN_FOLD_PX 4.0f    /* shorter than this they are folded */
 #define HOPELESS 3u         /* times the budget: start again with a coarser resolution */
 
 /* One row being drawn. */
@@ -54,6 +54,7 @@ void scene_free(scene *s)
     vec_free(&s->labelled);
     vec_free(&s->spans);
     vec_free(&s->pauses);
+    vec_free(&s->bars);
 }
 
 static float clampf(float x, float low, float high) { return fminf(fmaxf(x, low), high); }
@@ -544,53 +545,96 @@ static void add_floors(scene *s, const scene_input *in)
     }
 }
 
-/* How many of the spans before this one, of its thread, have not ended when it begins: it lies above them. */
-static uint32_t span_level(const notes_span *spans, size_t index)
-{
-    uint32_t level = 0;
-    for (size_t i = index, looked = 0; i-- > 0 && looked < 512; looked++)
-        if (spans[i].thread == spans[index].thread && spans[i].end_ns > spans[index].begin_ns)
-            level++;
-    return level < SPAN_LEVELS ? level : SPAN_LEVELS - 1;
-}
-
-static void add_span(scene *s, const scene_input *in, const layout_lane *lane, const notes_span *span, uint32_t level)
+/* A place for the bars of each thread in sight. NULL: memory is out. */
+static scene_bars *clear_bars(scene *s, const scene_input *in)
 {
     const layout *l = in->layout;
+    size_t threads = catalog_thread_count(in->model->catalog);
+    if (!vec_reserve(&s->bars, threads))
+        return NULL;
+    for (size_t i = 0; i < threads; i++)
+        s->bars.items[i].lane = SCENE_NO_BOX;
+    for (size_t i = 0; i < l->lanes.count; i++)
+        s->bars.items[l->lanes.items[i].thread] = (scene_bars){.lane = (uint32_t)i};
+    return s->bars.items;
+}
+
+/* The lowest level that is free when the span begins, so that what lies within another is above it. */
+static uint32_t span_level(scene_bars *bars, const notes_span *span)
+{
+    uint32_t level = 0;
+    while (level + 1 < SCENE_SPAN_LEVELS && bars->end_ns[level] > span->begin_ns)
+        level++;
+    bars->end_ns[level] = span->end_ns;
+    return level;
+}
+
+/* Too short to be told from the one before: they are one bar. False: not so. */
+static bool fold_span(scene *s, const row *r, uint32_t last, const float x[2], const view_box_ref *ref)
+{
+    if (last == 0)
+        return false;
+    scene_span *before = &s->spans.items[last - 1];
+    float folded_units = SPAN_FOLD_PX / fmaxf(r->px_per_unit, 1e-3f);
+    bool is_short = before->ref.span_count > 1 || before->x[1] - before->x[0] < folded_units;
+    if (!is_short || x[1] - x[0] > folded_units || x[0] - before->x[1] > 0.5f * folded_units)
+        return false;
+    before->x[1] = fmaxf(before->x[1], x[1]);
+    s->boxes.items[before->box].high[0] = fmaxf(s->boxes.items[before->box].high[0], x[1]);
+    s->boxes.items[before->box].color = palette_mix(PALETTE_BACKGROUND, PALETTE_SPAN, 0.8f);
+    if (ref->longest_ns > before->ref.longest_ns) {
+        before->ref.longest_ns = ref->longest_ns;
+        before->ref.value = ref->value; /* its name stands for all */
+    }
+    before->ref.end_ns = ref->end_ns > before->ref.end_ns ? ref->end_ns : before->ref.end_ns;
+    before->ref.busy_ns += ref->busy_ns;
+    before->ref.span_count++;
+    before->ref.is_open |= ref->is_open;
+    return true;
+}
+
+static void add_span(scene *s, const scene_input *in, const notes_span *span, scene_bars *bars, uint32_t level)
+{
+    const layout *l = in->layout;
+    const layout_lane *lane = &l->lanes.items[bars->lane];
     float row_height = layout_row_height(l, lane), height = fmaxf(row_height, l->row_height * 0.8f), depth = lane->z_end - lane->z_begin;
     float y0 = lane->y_floor + layout_top(l, lane) + (0.25f + (float)level * 1.1f) * height, x[2];
     row r = {.lane = lane, .z = {lane->z_begin + mixf(0.08f, 0.01f, l->threads_share) * depth, lane->z_begin + mixf(0.62f, 0.09f, l->threads_share) * depth}, .y = {y0, y0 + 0.9f * height}};
     bool is_open = span->end_ns > in->model->now_ns;
-    uint64_t end_ns = is_open ? in->model->now_ns : span->end_ns;
+    uint64_t end_ns = is_open ? in->model->now_ns : span->end_ns, length_ns = end_ns - span->begin_ns;
     if (end_ns < span->begin_ns || !aim_row(s, in, &r, r.y[0], r.y[1]) || !visible_part(in, &r, span->begin_ns, end_ns, &x[0], &x[1]))
         return;
     x[1] = fmaxf(x[1], x[0] + 2 * in->scale / fmaxf(r.px_per_unit, 1e-3f));
-    bool is_selected = in->focus && focus_is_span(in->focus, span->process, span->id, span->begin_ns);
-    add_plain(s, x, r.y, r.z, is_selected ? palette_mix(PALETTE_SPAN, PALETTE_ACCENT, 0.8f) : PALETTE_SPAN);
     layout_thread *thread = &in->layout->threads.items[lane->thread];
     if (level >= thread->span_levels)
         thread->span_levels = (uint8_t)(level + 1);
-    scene_span *shown = vec_push(&s->spans);
-    if (shown)
-        *shown = (scene_span){.x = {fmaxf(x[0], r.x[0]), fminf(x[1], r.x[1])}, .y = {r.y[0], r.y[1]}, .z = r.z[1], .box = (uint32_t)s->boxes.count - 1,
-                              .ref = {.begin_ns = span->begin_ns, .end_ns = end_ns, .busy_ns = end_ns - span->begin_ns, .longest_ns = end_ns - span->begin_ns,
-                                      .track = span->id, .value = span->string, .span_count = 1, .process = span->process, .thread = span->thread,
-                                      .kind = VIEW_BOX_SPAN, .is_open = is_open}};
+    view_box_ref ref = {.begin_ns = span->begin_ns, .end_ns = end_ns, .busy_ns = length_ns, .longest_ns = length_ns, .track = span->id, .value = span->string,
+                        .span_count = 1, .process = span->process, .thread = span->thread, .kind = VIEW_BOX_SPAN, .is_open = is_open};
+    if (fold_span(s, &r, bars->last[level], x, &ref))
+        return;
+    scene_span *shown = s->spans.count < SPANS_MAX ? vec_push(&s->spans) : NULL;
+    if (!shown)
+        return;
+    bool is_selected = in->focus && focus_is_span(in->focus, span->process, span->id, span->begin_ns);
+    add_plain(s, x, r.y, r.z, is_selected ? palette_mix(PALETTE_SPAN, PALETTE_ACCENT, 0.8f) : PALETTE_SPAN);
+    *shown = (scene_span){.x = {fmaxf(x[0], r.x[0]), fminf(x[1], r.x[1])}, .y = {r.y[0], r.y[1]}, .z = r.z[1], .box = (uint32_t)s->boxes.count - 1, .ref = ref};
+    bars->last[level] = (uint32_t)s->spans.count;
 }
 
 /* Bars over the lanes of the threads that began them. */
 static void add_spans(scene *s, const scene_input *in)
 {
-    const layout *l = in->layout;
     size_t count = 0;
     const notes_span *spans = in->model->notes ? notes_spans(in->model->notes, &count) : NULL;
     s->spans.count = 0;
-    for (size_t i = count; i-- > 0 && s->spans.count < SPANS_MAX;) {
-        if (spans[i].begin_ns >= s->end_ns || spans[i].end_ns <= s->begin_ns)
+    scene_bars *all = count > 0 ? clear_bars(s, in) : NULL;
+    for (size_t i = 0; all && i < count; i++) {
+        scene_bars *bars = spans[i].thread < catalog_thread_count(in->model->catalog) ? &all[spans[i].thread] : NULL;
+        if (!bars || bars->lane == SCENE_NO_BOX)
             continue;
-        for (size_t lane = 0; lane < l->lanes.count; lane++)
-            if (l->lanes.items[lane].thread == spans[i].thread)
-                add_span(s, in, &l->lanes.items[lane], &spans[i], span_level(spans, i));
+        uint32_t level = span_level(bars, &spans[i]); /* also of what is out of sight: nothing changes its level by coming into it */
+        if (spans[i].begin_ns < s->end_ns && spans[i].end_ns > s->begin_ns)
+            add_span(s, in, &spans[i], bars, level);
     }
 }
 

@@ -44,6 +44,13 @@ typedef struct scene_pause { /* of the GC: a pane whose id is this one's index p
     uint32_t mark;       /* index of a box; SCENE_NO_BOX: it has none */
 } scene_pause;
 #define SCENE_NO_BOX UINT32_MAX
+#define SCENE_SPAN_LEVELS 6u /* of spans within each other */
+
+typedef struct scene_bars { /* of a thread's spans, while bars are made */
+    uint64_t end_ns[SCENE_SPAN_LEVELS];
+    uint32_t last[SCENE_SPAN_LEVELS]; /* bar so far, in spans, + 1 */
+    uint32_t lane;                    /* SCENE_NO_BOX: none */
+} scene_bars;
 
 typedef struct scene {
     VEC(gpu_box) boxes;
@@ -59,6 +66,7 @@ typedef struct scene {
     tint colors_tint;              /* what colors[] is of */
     VEC(scene_span) spans;         /* in sight */
     VEC(scene_pause) pauses;       /* likewise */
+    VEC(scene_bars) bars;          /* by thread */
     struct scene_run { uint32_t first_box, method; uint64_t span_count; float x_begin, x_end; } run; /* of folded boxes */
     uint32_t budget;               /* boxes */
     float coarseness;              /* 1: as fine as the screen */
