@@ -518,6 +518,43 @@ TEST(under_the_list_of_keys_nothing_is_done_and_nothing_waits)
     hand_delete(&h);
 }
 
+TEST(the_list_of_keys_is_within_a_window_of_any_size_and_its_lines_do_not_overlap)
+{
+    static const struct { uint32_t width, height; float scale; } windows[] = {{1280, 720, 1}, {1280, 720, 2}, {3840, 2160, 3}, {500, 300, 1}, {900, 1400, 1.5f}};
+    for (size_t i = 0; i < sizeof windows / sizeof *windows; i++) {
+        session s;
+        view *v;
+        gpu_frame frame;
+        view_status status = {.ended = true, .memory_budget = 1, .is_file = true};
+        make_small(&s);
+        view_model model = session_model(&s);
+        CHECK_EQ(view_new(&v, &(view_desc){.scale = windows[i].scale}), 0);
+        for (int n = 0; n < 40; n++) /* the hint has faded */
+            view_build(v, &model, &status, windows[i].width, windows[i].height, 0.5, &frame);
+        size_t plain = frame.quad_count;
+        view_input_event help = {.type = VIEW_INPUT_KEY, .key = VIEW_KEY_HELP, .is_down = true};
+        view_input(v, &help);
+        view_build(v, &model, &status, windows[i].width, windows[i].height, 0.5, &frame);
+        CHECK(frame.quad_count > plain + 600);
+        const gpu_quad *ground = &frame.quads[plain], *last = NULL; /* the list comes last */
+        int lines = 0;
+        for (const gpu_quad *q = ground + 2; q < frame.quads + frame.quad_count; q++) {
+            CHECK(q->low_px[0] >= ground->low_px[0] && q->high_px[0] <= ground->high_px[0]);
+            CHECK(q->low_px[1] >= ground->low_px[1] && q->high_px[1] <= ground->high_px[1]);
+            if (last && q->low_px[0] > last->high_px[0]) { /* further in its line */
+                CHECK(q->low_px[1] < last->high_px[1] + 4 * windows[i].scale);
+            } else if (last && q->low_px[1] > last->high_px[1]) {
+                lines++;
+            }
+            last = q;
+        }
+        CHECK(lines >= 20);
+        CHECK(ground->low_px[0] >= 0 && ground->low_px[1] >= 0 && ground->high_px[0] <= (float)windows[i].width);
+        view_delete(v);
+        session_delete(&s);
+    }
+}
+
 TEST(letters_in_the_search_line_move_nothing_and_enter_goes_to_the_next_match)
 {
     hand h;

@@ -197,7 +197,7 @@ static void draw_span(column *c)
     const char *name = catalog_string_of(names, span->process, span->string);
     name_sum sum = sum_of(c->in, span);
     char a[LENGTH_BYTES], b[LENGTH_BYTES], thread[96] = "";
-    float height = fminf(8 * ROW_PX * p->scale + 40 * p->scale, c->bottom - c->y), bottom = c->y + height;
+    float height = fminf(7 * ROW_PX * p->scale + 46 * p->scale, c->bottom - c->y), bottom = c->y + height;
     paint_panel(p, c->x, c->y, c->width, height, PALETTE_SPAN);
     add_place(c->i, c->x, c->y, c->width, height, INSPECT_BLOCK, FOCUS_NOTHING, NULL);
     c->y += 8 * p->scale;

@@ -14,6 +14,8 @@
 #define PLACED_MAX 160
 #define PILL_HEIGHT 1.5f /* of its text's size */
 #define NAME_MIN_PX 9.0f /* of a lane's name */
+#define HELP_ROW_PX 23.0f
+#define HELP_WIDTH_PX 660.0f
 #define FULL {1, {{0, 1}}}
 
 typedef struct rect { float x0, y0, x1, y1; } rect;
@@ -364,7 +366,7 @@ static void draw_help(painter *p)
         {"Tab, Enter", "go through the lists; choose"},
         {"V", "colours by method, by gem or class, by length"},
         {"M, P", "mark this time; keep a picture (PNG)"},
-        {"Drag the time axis", "measure a stretch of time (Shift + drag anywhere); F frames it"},
+        {"Drag the time axis", "measure a stretch of it (Shift + drag: anywhere)"},
         {"Esc", "close, let go; never quits"},
         {"Space", "pause, go on"},
         {"L, End", "back to now; to a recording's end"},
@@ -376,19 +378,21 @@ static void draw_help(painter *p)
         {"?", "close this list"},
     };
     const int count = (int)(sizeof keys / sizeof keys[0]);
-    float row = fminf(24 * p->scale, (p->height_px - 60 * p->scale) / (float)(count + 2)), width = 640 * p->scale, height = row * (float)(count + 1) + 40 * p->scale;
+    /* In a small window all of it is smaller. */
+    float fit = fminf(1, fminf((p->height_px / p->scale - 8) / (HELP_ROW_PX * (float)(count + 1) + 40), (p->width_px / p->scale - 8) / HELP_WIDTH_PX));
+    float unit = fit * p->scale, row = HELP_ROW_PX * unit, width = HELP_WIDTH_PX * unit, height = row * (float)(count + 1) + 40 * unit;
     float x = 0.5f * (p->width_px - width), y = 0.5f * (p->height_px - height);
     quad_list_rect(p->out, x, y, width, height, 0xf01c1510u);
-    quad_list_rect(p->out, x, y, width, 2 * p->scale, PALETTE_ACCENT);
-    y += 36 * p->scale;
-    text(p, x + 24 * p->scale, y, "Keys and mouse", 16, PALETTE_TEXT);
+    quad_list_rect(p->out, x, y, width, 2 * unit, PALETTE_ACCENT);
+    y += 36 * unit;
+    text(p, x + 24 * unit, y, "Keys and mouse", 16 * fit, PALETTE_TEXT);
     for (int i = 0; i < count; i++) {
         y += row;
-        text(p, x + 24 * p->scale, y, keys[i][0], TEXT_PX, PALETTE_ACCENT);
-        text(p, x + 220 * p->scale, y, keys[i][1], TEXT_PX, PALETTE_TEXT);
+        text(p, x + 24 * unit, y, keys[i][0], TEXT_PX * fit, PALETTE_ACCENT);
+        text(p, x + 220 * unit, y, keys[i][1], TEXT_PX * fit, PALETTE_TEXT);
     }
     if (p->in->status->device)
-        text_right(p, x + width - 24 * p->scale, y + row, p->in->status->device, SMALL_PX, PALETTE_TEXT_DIM);
+        text_right(p, x + width - 24 * unit, y + row, p->in->status->device, SMALL_PX * fit, PALETTE_TEXT_DIM);
 }
 
 static void draw_empty(painter *p)
