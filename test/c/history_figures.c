@@ -102,6 +102,85 @@ typedef struct open_call {
     uint32_t method;
 } open_call;
 
+static uint64_t total_ns(const made *m, uint32_t method) { return figures_of(m->figures, m->process, method).total_ns; }
+
+TEST(of_a_method_within_itself_the_outermost_call_alone_counts)
+{
+    made m;
+    made_new(&m);
+    for (uint64_t i = 0; i < 1000; i++) /* each request has one, all of them lie in one that ends at last */
+        take(&m, 0, 100 + i * 10, 105 + i * 10, 1, 3);
+    CHECK_EQ(total_ns(&m, 1), 5000);
+    CHECK_EQ(figures_within(m.figures, m.process, 1, m.tracks[0], 50), 5000); /* of the open one */
+    CHECK_EQ(figures_within(m.figures, m.process, 1, m.tracks[1], 50), 0);
+    take(&m, 1, 0, 70, 2, 0); /* another thread, another method */
+    take(&m, 0, 50, 20000, 1, 1);
+    CHECK_EQ(total_ns(&m, 1), 19950);
+    take(&m, 0, 0, 20000, 3, 0);
+    take(&m, 0, 20000, 20010, 1, 4); /* two, under parents of their own, in one call each */
+    take(&m, 0, 20000, 20020, 3, 3);
+    take(&m, 0, 20020, 20030, 1, 4);
+    CHECK_EQ(figures_within(m.figures, m.process, 1, m.tracks[0], 20015), 10);
+    CHECK_EQ(figures_within(m.figures, m.process, 1, m.tracks[0], 20000), 20);
+    take(&m, 0, 20015, 20040, 1, 2);
+    CHECK_EQ(total_ns(&m, 1), 19950 + 10 + 25);
+    take(&m, 0, 19999, 20050, 1, 0);
+    CHECK_EQ(total_ns(&m, 1), 19950 + 51);
+    CHECK_EQ(figures_of(m.figures, m.process, 1).calls, 1005);
+    CHECK_EQ(figures_of(m.figures, m.process, 1).sum_ns, 5000 + 19950 + 20 + 25 + 51);
+    made_delete(&m);
+}
+
+/* Each method once within itself: from here on it is watched. */
+static void watch_all(made *m)
+{
+    for (uint32_t i = 0; i < METHODS; i++) {
+        take(m, 0, i * 10 + 4, i * 10 + 8, i, 1);
+        take(m, 0, i * 10, i * 10 + 10, i, 0);
+    }
+}
+
+TEST(random_stacks_have_the_totals_that_counting_open_calls_gives)
+{
+    uint64_t seed = test_seed(11);
+    for (int round = 0; round < test_rounds(10); round++) {
+        made m;
+        made_new(&m);
+        open_call stacks[TRACKS][DEPTH];
+        uint32_t depth[TRACKS] = {0}, methods = 2 + (uint32_t)test_random_below(&seed, METHODS - 2);
+        uint64_t now_ns = 1000, total[METHODS] = {0};
+        watch_all(&m);
+        for (int i = 0; i < 5000; i++) {
+            uint32_t t = (uint32_t)test_random_below(&seed, TRACKS);
+            now_ns += 1 + test_random_below(&seed, 50);
+            if (depth[t] == 0 || (depth[t] < DEPTH && test_random_below(&seed, 5) < 3)) {
+                stacks[t][depth[t]++] = (open_call){.begin_ns = now_ns, .method = (uint32_t)test_random_below(&seed, methods)};
+                continue;
+            }
+            open_call *call = &stacks[t][--depth[t]];
+            bool is_within = false;
+            for (uint32_t d = 0; d < depth[t]; d++)
+                is_within |= stacks[t][d].method == call->method;
+            total[call->method] += is_within ? 0 : now_ns - call->begin_ns;
+            take(&m, t, call->begin_ns, now_ns, call->method, depth[t]);
+        }
+        for (uint32_t t = 0; t < TRACKS; t++) /* all end */
+            while (depth[t] > 0) {
+                open_call *call = &stacks[t][--depth[t]];
+                bool is_within = false;
+                now_ns++;
+                for (uint32_t d = 0; d < depth[t]; d++)
+                    is_within |= stacks[t][d].method == call->method;
+                total[call->method] += is_within ? 0 : now_ns - call->begin_ns;
+                take(&m, t, call->begin_ns, now_ns, call->method, depth[t]);
+            }
+        for (uint32_t i = 0; i < methods; i++)
+            if (total_ns(&m, i) != total[i] + 10)
+                TEST_FAILED("round %d, method %u: %" PRIu64 ", wanted %" PRIu64, round, i, total_ns(&m, i), total[i] + 10);
+        made_delete(&m);
+    }
+}
+
 TEST(random_stacks_add_up_as_they_do_when_counted_one_by_one)
 {
     made m;

@@ -11,6 +11,7 @@
 
 #include "base/mem.h"
 #include "base/vec.h"
+#include "history/figures.h"
 #include "history/history.h"
 #include "history/notes.h"
 #include "sim/catalog.h"
@@ -25,6 +26,7 @@ typedef struct session {
     catalog *catalog;
     history *history;
     notes *notes;
+    figures *figures;
     sim *sim;
     VEC(ev) events;
     uint32_t stream, process;
@@ -37,6 +39,7 @@ typedef struct session {
 static void session_sink(void *context, uint32_t track, const sim_span *spans, size_t span_count)
 {
     CHECK_EQ(history_append(((session *)context)->history, track, spans, span_count), 0);
+    figures_take(((session *)context)->figures, track, spans, span_count);
 }
 
 static void session_note(void *context, const sim_note *note) { notes_take(((session *)context)->notes, note); }
@@ -47,6 +50,7 @@ __attribute__((unused)) static void session_new(session *s)
     CHECK_EQ(catalog_new(&s->catalog), 0);
     CHECK_EQ(history_new(&s->history, (size_t)256 << 20), 0);
     CHECK_EQ(notes_new(&s->notes), 0);
+    CHECK_EQ(figures_new(&s->figures, s->catalog), 0);
     sim_desc desc = {.catalog = s->catalog, .sink = session_sink, .note = session_note, .context = s};
     CHECK_EQ(sim_new(&s->sim, &desc), 0);
 }
@@ -63,6 +67,7 @@ __attribute__((unused)) static void session_delete(session *s)
 {
     sim_delete(s->sim);
     notes_delete(s->notes);
+    figures_delete(s->figures);
     history_delete(s->history);
     catalog_delete(s->catalog);
     vec_free(&s->events);
@@ -185,7 +190,7 @@ __attribute__((unused)) static void session_gc(session *s, double begin_ms, doub
 __attribute__((unused)) static view_model session_model(session *s)
 {
     session_run(s);
-    return (view_model){.catalog = s->catalog, .history = s->history, .sim = s->sim, .notes = s->notes, .now_ns = s->now_ns};
+    return (view_model){.catalog = s->catalog, .history = s->history, .sim = s->sim, .notes = s->notes, .figures = s->figures, .now_ns = s->now_ns};
 }
 
 #endif
