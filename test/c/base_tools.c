@@ -25,6 +25,27 @@ TEST(an_array_keeps_its_elements_as_it_grows)
     CHECK_EQ(v.count, 0);
 }
 
+TEST(an_array_is_covered_with_zeros_and_keeps_what_it_had)
+{
+    VEC(uint32_t) v = {0};
+    CHECK(vec_cover(&v, 3));
+    CHECK(v.count >= 3);
+    for (size_t i = 0; i < v.count; i++) {
+        CHECK_EQ(v.items[i], 0);
+        v.items[i] = 7;
+    }
+    size_t before = v.count;
+    CHECK(vec_cover(&v, 1000));
+    CHECK(v.count >= 1000);
+    for (size_t i = 0; i < v.count; i++)
+        CHECK_EQ(v.items[i], i < before ? 7 : 0);
+    mem_fail_every(1);
+    CHECK(!vec_cover(&v, 100000));
+    CHECK(vec_cover(&v, 1000));
+    mem_fail_every(0);
+    vec_free(&v);
+}
+
 TEST(an_array_that_can_not_grow_stays_as_it_was)
 {
     VEC(int) v = {0};

@@ -21,12 +21,17 @@ void details_place(const catalog_method *m, char *out, size_t bytes)
         snprintf(out, bytes, "%s", m->path);
 }
 
+/* What a call has called and what has ended, some of it folded. */
+static size_t callees_of(const history *h, const view_box_ref *r, history_node nodes[NODES])
+{
+    return history_query(h, r->track, r->depth + 1, r->begin_ns, r->end_ns, (r->end_ns - r->begin_ns) / (NODES / 4) + 1, nodes, NODES);
+}
+
 /* Busy time of the row above, within the call. False: memory no longer knows. */
 static bool busy_above(const scene_input *in, const view_box_ref *r, uint64_t *ns)
 {
     history_node nodes[NODES];
-    uint64_t resolution_ns = (r->end_ns - r->begin_ns) / (NODES / 4) + 1;
-    size_t count = history_query(in->history, r->track, r->depth + 1, r->begin_ns, r->end_ns, resolution_ns, nodes, NODES);
+    size_t count = callees_of(in->history, r, nodes);
     sim_span open;
     *ns = 0;
     for (size_t i = 0; i < count; i++) {
@@ -34,8 +39,7 @@ static bool busy_above(const scene_input *in, const view_box_ref *r, uint64_t *n
             return false;
         *ns += nodes[i].busy_ns;
     }
-    if (r->kind == VIEW_BOX_OPEN && in->model->sim && sim_open_frames(in->model->sim, r->track, r->depth + 1, &open, 1) == 1 &&
-        open.begin_ns < r->end_ns)
+    if (r->kind == VIEW_BOX_OPEN && view_open_frame(in->model, r->track, r->depth + 1, &open) && open.begin_ns < r->end_ns)
         *ns += r->end_ns - open.begin_ns;
     return count < NODES;
 }
@@ -93,7 +97,6 @@ static void line_of_where(const details_tip *t, const scene_input *in, char *out
     const view_box_ref *r = &t->ref;
     const catalog *c = in->model->catalog;
     const catalog_process *process = catalog_process_at(c, r->process);
-    bool is_call = r->kind == VIEW_BOX_CALL || r->kind == VIEW_BOX_OPEN;
     length_show(r->begin_ns > in->begin_ns ? (double)(r->begin_ns - in->begin_ns) : 0, at);
     if (r->kind == VIEW_BOX_GC || r->thread >= catalog_thread_count(c)) {
         panels_process_title(c, r->process, name);
@@ -101,9 +104,9 @@ static void line_of_where(const details_tip *t, const scene_input *in, char *out
         return;
     }
     panels_lane_name(c, r->thread, name);
-    if (is_call)
+    if (view_box_is_call(r))
         snprintf(depth, sizeof depth, "   depth %u", r->depth);
-    if (is_call && fiber_of(c, r) != 0)
+    if (view_box_is_call(r) && fiber_of(c, r) != 0)
         snprintf(fiber, sizeof fiber, ", fiber %u", fiber_of(c, r));
     snprintf(out, bytes, "at %s%s   thread %.48s%s   pid %u", at, depth, name, fiber, process->pid);
 }
@@ -197,7 +200,7 @@ size_t details_lines(const details_tip *t, const scene_input *in, char out[DETAI
 static details_arc *arc_of(details_arc *arcs, uint32_t *count, focus_method m)
 {
     for (uint32_t i = 0; i < *count; i++)
-        if (arcs[i].method.process == m.process && arcs[i].method.number == m.number)
+        if (focus_is_one(arcs[i].method, m))
             return &arcs[i];
     if (*count == DETAILS_ARCS)
         return NULL;
@@ -224,8 +227,7 @@ static void look_at_call(details *d, const calls_query *q, const view_box_ref *r
         arc->calls++;
         arc->total_ns += r->end_ns - r->begin_ns;
     }
-    uint64_t resolution_ns = (r->end_ns - r->begin_ns) / (NODES / 4) + 1;
-    size_t count = history_query(q->history, r->track, r->depth + 1, r->begin_ns, r->end_ns, resolution_ns, nodes, NODES);
+    size_t count = callees_of(q->history, r, nodes);
     for (size_t i = 0; i < count; i++) {
         arc = arc_of(d->callees, &d->callee_count, (focus_method){r->process, nodes[i].value});
         if (arc) {
@@ -258,7 +260,7 @@ static void look_in_sight(details *d, const scene *s, const scene_input *in)
         bool is_open = r->kind == VIEW_BOX_OPEN;
         if (outermost && r->track != outermost->track)
             end_track(d, in, &outermost);
-        if ((r->kind != VIEW_BOX_CALL && !is_open) || !focus_same(in->model->catalog, (focus_method){r->process, r->value}, d->method))
+        if (!view_box_is_call(r) || !focus_same(in->model->catalog, (focus_method){r->process, r->value}, d->method))
             continue;
         d->sight_calls += r->span_count;
         d->sight_ns += r->busy_ns;
@@ -301,7 +303,7 @@ static void sum_up(details *d, const scene_input *in)
 
 void details_update(details *d, focus_method method, const scene *s, const scene_input *in, double time_s)
 {
-    bool is_new = method.process != d->method.process || method.number != d->method.number;
+    bool is_new = !focus_is_one(method, d->method);
     d->age_s += time_s;
     if (!is_new && d->age_s < DETAILS_EVERY_S)
         return;

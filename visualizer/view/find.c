@@ -198,8 +198,6 @@ static bool contains(const char *text, const char *part)
     return has_capital(part) ? strstr(text, part) != NULL : strcasestr(text, part) != NULL;
 }
 
-bool find_has_name(const find *f) { return f->part_count > 0 || f->has_regex; }
-
 bool find_method(const find *f, const catalog_method *m)
 {
     for (size_t i = 0; i < f->part_count; i++)

@@ -1,6 +1,5 @@
 #include "view/inspect.h"
 
-#include "base/mem.h"
 #include "view/inspect_draw.h"
 #include "view/pick.h"
 
@@ -10,7 +9,6 @@
 
 #define CLICK_PX 4.0f /* a press that moved less is no drag */
 #define COUNT_EVERY_S 0.25
-#define LINE_S 6.0
 #define LINE_PX 3.0f  /* so near to a mark's line the pointer is at it */
 #define AXIS_PX 12.0f /* so near to the time axis a drag measures */
 
@@ -330,8 +328,6 @@ static bool find_pointed(const inspect *i, const nav *n, const scene *s, const s
     return (has_box && out->kind != VIEW_BOX_GC) || flag_at(i, true, out) || has_box;
 }
 
-static bool is_call(const view_box_ref *r) { return r->kind <= VIEW_BOX_END; }
-
 static void point(inspect *i, const nav *n, const scene *s, const scene_input *in)
 {
     view_box_ref ref;
@@ -347,7 +343,7 @@ static void point(inspect *i, const nav *n, const scene *s, const scene_input *i
     if (!i->has_tip)
         return;
     details_tip_of(&i->tip, in, &ref);
-    if (is_call(&ref))
+    if (view_box_is_call(&i->tip.ref)) /* of a box's parts it tells the whole */
         i->focus.hovered = (focus_method){ref.process, ref.value};
 }
 
@@ -434,8 +430,6 @@ static void act(inspect *i, nav *n, const scene_input *in, const inspect_place *
         reveal(n, in, place->call.begin_ns, place->call.end_ns, false);
         break;
     case INSPECT_SOURCE: i->request.ask = VIEW_ASK_SOURCE; break;
-    case INSPECT_CLOSE: select_method(i, FOCUS_NOTHING); break;
-    case INSPECT_CLOSE_HOT: i->has_hot = false; break;
     }
 }
 
@@ -448,7 +442,7 @@ static void click(inspect *i, nav *n, const scene_input *in)
         inspect_say(i, "several spans: zoom in to select one");
     } else if (i->has_tip && i->tip.ref.kind == VIEW_BOX_SPAN) {
         select_span(i, &i->tip.ref);
-    } else if (i->has_tip && is_call(&i->tip.ref)) {
+    } else if (i->has_tip && view_box_is_call(&i->tip.ref)) {
         calls_call call = call_of(&i->tip.ref);
         if (i->tip.ref.span_count == 1)
             select_call(i, &call);
@@ -464,10 +458,9 @@ static bool matches(void *context, const calls_call *call)
 {
     inspect *i = context;
     bool is_found_step = i->step == INSPECT_STEP_NEXT_FOUND || i->step == INSPECT_STEP_PREVIOUS_FOUND;
-    uint8_t verdict = focus_verdict(&i->focus, call->process, call->method);
-    if (!is_found_step)
-        return verdict & FOCUS_SELECTED;
-    return verdict & FOCUS_FOUND && focus_thread(&i->focus, call->thread) && find_duration(&i->find, call->end_ns - call->begin_ns);
+    if (is_found_step)
+        return focus_found(&i->focus, call->process, call->method, call->thread, call->end_ns - call->begin_ns);
+    return focus_verdict(&i->focus, call->process, call->method) & FOCUS_SELECTED;
 }
 
 /* From one span of the program's own to the next of its name. */
@@ -545,8 +538,7 @@ static void count_found(inspect *i, const scene *s, const scene_input *in, doubl
             i->found_methods += focus_verdict(&i->focus, p, m) & FOCUS_FOUND ? 1 : 0;
     for (size_t k = 0; k < s->refs.count; k++) {
         const view_box_ref *r = &s->refs.items[k];
-        if ((r->kind != VIEW_BOX_CALL && r->kind != VIEW_BOX_OPEN) || !(focus_verdict(&i->focus, r->process, r->value) & FOCUS_FOUND) ||
-            !focus_thread(&i->focus, r->thread) || !find_duration(&i->find, r->longest_ns))
+        if (!view_box_is_call(r) || !focus_found(&i->focus, r->process, r->value, r->thread, r->longest_ns))
             continue;
         i->found_calls += r->span_count;
         i->is_found_rough |= r->span_count > 1;
@@ -619,8 +611,7 @@ void inspect_end(inspect *i, nav *n, const scene *s, const scene_input *in, cons
         inspect_draw(i, in, p);
     i->line_age_s += time_s;
     /* What lights up does so in the next frame: there must be one. */
-    i->is_moving = hovered.process != i->focus.hovered.process || hovered.number != i->focus.hovered.number ||
-                   i->line_age_s < LINE_S + 0.5;
+    i->is_moving = !focus_is_one(hovered, i->focus.hovered) || i->line_age_s < INSPECT_LINE_S + 0.5;
 }
 
 bool inspect_take_request(inspect *i, view_request *out)

@@ -22,14 +22,13 @@
 #define INSPECT_PLACES 128u
 #define INSPECT_MARKS 64u
 #define INSPECT_FLAGS 256u
+#define INSPECT_LINE_S 6.0 /* so long a line is said */
 
 typedef enum inspect_action {
     INSPECT_BLOCK = 0, /* a panel's ground: nothing happens, nothing below is clicked */
     INSPECT_SELECT,    /* the method */
     INSPECT_SHOW,      /* the call: select it and move there */
     INSPECT_SOURCE,    /* open the editor */
-    INSPECT_CLOSE,     /* clear the selection */
-    INSPECT_CLOSE_HOT,
 } inspect_action;
 
 typedef struct inspect_place {
@@ -74,7 +73,6 @@ typedef struct inspect {
     /* Places of the last frame; tabbed: + 1, 0: none. */
     inspect_place places[INSPECT_PLACES];
     uint32_t place_count, tabbed;
-    uint32_t tabs;        /* how many places Tab goes through */
     bool is_framed;       /* F has just framed the selection: again fits all */
     /* Matches. */
     uint64_t found_calls;

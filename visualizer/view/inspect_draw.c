@@ -14,7 +14,6 @@
 #define PAD_PX 12.0f
 #define EDGE_PX 14.0f
 #define TOP_PX 64.0f
-#define LINE_S 6.0
 #define ROW_GROUND 0x30ffffffu
 
 typedef struct column { /* panels below one another at the right */
@@ -480,7 +479,7 @@ static void draw_measure(const scene_input *in, const paint *p)
 
 void inspect_draw_line(const inspect *i, const paint *p)
 {
-    if (i->line_age_s >= LINE_S)
+    if (i->line_age_s >= INSPECT_LINE_S)
         return;
     float width = paint_width(p, i->line, PAINT_TEXT) + 24 * p->scale, x = 0.5f * (p->width_px - width), y = p->height_px - 112 * p->scale;
     paint_panel(p, x, y, width, 30 * p->scale, PALETTE_ACCENT);

@@ -1,5 +1,5 @@
 /* view/label.h - names and figures, shortened until they fit.
- * For:     scene.c (names on boxes), panels.c (lanes, the corner line, the time axis).
+ * For:     labels.c (names on boxes), panels.c (the corner line, the time axis), what tells of calls: details.c, inspect_draw.c.
  * Idea:    the method's own name says most, its outermost module least: ActiveRecord::Base.find → …Base.find → find → fi…
  * Threads: any; values only.
  * Units:   widths in the caller's unit, whatever measure answers.

@@ -171,10 +171,8 @@ static uint32_t strip_color(const scene_input *in, uint32_t state)
 static uint32_t node_color(scene *s, const scene_input *in, const row *r, const history_node *node)
 {
     uint32_t color = call_color(s, in, catalog_method_of(in->model->catalog, r->process, node->value), r->depth, node->longest_ns);
-    if (node->span_count > 1) {
-        uint64_t length_ns = node->end_ns - node->begin_ns;
-        return palette_folded(color, length_ns ? (float)((double)node->busy_ns / (double)length_ns) : 1);
-    }
+    if (node->span_count > 1)
+        return palette_folded(color, history_busy_share(node));
     return node->flags & HISTORY_UNWOUND ? palette_unwound(color) : color;
 }
 
@@ -216,11 +214,16 @@ static void end_run(scene *s, const row *r)
                                .process = r->process, .method = run.method, .x_begin = fmaxf(run.x_begin, r->x[0]), .x_end = fminf(run.x_end, r->x[1])};
 }
 
-/* A folded box was added. */
-static void go_on_run(scene *s, const row *r, const history_node *node, float x0, float x1)
+/* Would a folded box there lengthen the run? */
+static bool is_of_run(const scene *s, const row *r, const history_node *node, float x0)
 {
-    bool goes_on = s->run.span_count > 0 && s->run.method == node->value && (x0 - s->run.x_end) * r->px_per_unit < RUN_GAP_PX;
-    if (!goes_on)
+    return s->run.span_count > 0 && s->run.method == node->value && (x0 - s->run.x_end) * r->px_per_unit < RUN_GAP_PX;
+}
+
+/* A folded box was added. */
+static void go_on_run(scene *s, const history_node *node, float x0, float x1)
+{
+    if (s->run.span_count == 0)
         s->run = (struct scene_run){.first_box = (uint32_t)s->boxes.count - 1, .method = node->value, .x_begin = x0};
     s->run.span_count += node->span_count;
     s->run.x_end = x1;
@@ -255,12 +258,11 @@ static void add_node(scene *s, const scene_input *in, const row *r, const histor
         return;
     }
     bool is_folded = node->span_count > 1;
-    bool ends_run = !is_folded || s->run.method != node->value || (x0 - s->run.x_end) * r->px_per_unit >= RUN_GAP_PX;
-    if (ends_run)
+    if (!is_folded || !is_of_run(s, r, node, x0))
         end_run(s, r);
     add_box(s, r, x0, x1, in_focus(in, node_color(s, in, r, node), &what), &what);
     if (is_folded && s->boxes.count > 0)
-        go_on_run(s, r, node, x0, x1);
+        go_on_run(s, node, x0, x1);
     else if (node->span_count == 1)
         note_label(s, r, node->value, x0, x1);
 }
@@ -483,7 +485,7 @@ static void add_strip(scene *s, const scene_input *in, const layout_lane *lane)
         return;
     add_history(s, in, &r);
     sim_span state;
-    if (in->model->sim && sim_open_frames(in->model->sim, thread->gvl_track, 0, &state, 1) == 1)
+    if (view_open_frame(in->model, thread->gvl_track, 0, &state))
         add_open(s, in, &r, &state, lane_end_ns(in, lane), false);
 }
 
@@ -597,9 +599,9 @@ static void add_span(scene *s, const scene_input *in, const notes_span *span, sc
 {
     const layout *l = in->layout;
     const layout_lane *lane = &l->lanes.items[bars->lane];
-    float row_height = layout_row_height(l, lane), height = fmaxf(row_height, l->row_height * 0.8f), depth = lane->z_end - lane->z_begin;
-    float y0 = lane->y_floor + layout_top(l, lane) + (0.25f + (float)level * 1.1f) * height, x[2];
-    row r = {.lane = lane, .z = {lane->z_begin + mixf(0.08f, 0.01f, l->threads_share) * depth, lane->z_begin + mixf(0.62f, 0.09f, l->threads_share) * depth}, .y = {y0, y0 + 0.9f * height}};
+    float x[2];
+    row r = {.lane = lane};
+    layout_span(l, lane, level, r.z, r.y);
     bool is_open = span->end_ns > in->model->now_ns;
     uint64_t end_ns = is_open ? in->model->now_ns : span->end_ns, length_ns = end_ns - span->begin_ns;
     if (end_ns < span->begin_ns || !aim_row(s, in, &r, r.y[0], r.y[1]) || !visible_part(in, &r, span->begin_ns, end_ns, &x[0], &x[1]))
@@ -738,18 +740,16 @@ static void add_gc(scene *s, const scene_input *in, const layout_group *group, u
     }
     float alpha = glass_alpha(in, r.z[1] - r.z[0], count) * fminf(1, GLASS_COVER_MAX / fmaxf(glass_cover(s, in, &r, count), 1e-3f));
     for (size_t i = 0; i < count; i++) {
-        double length_ns = (double)(s->nodes[i].end_ns - s->nodes[i].begin_ns);
-        double busy = length_ns > 0 ? (double)s->nodes[i].busy_ns / length_ns : 1;
-        float own_alpha = fmaxf(fminf(GLASS_ALPHA_MIN, alpha), alpha * (0.15f + 0.85f * (float)busy));
+        float busy = history_busy_share(&s->nodes[i]), own_alpha = fmaxf(fminf(GLASS_ALPHA_MIN, alpha), alpha * (0.15f + 0.85f * busy));
         uint32_t id = add_pause(s, &r, &s->nodes[i], false);
         size_t boxes = s->boxes.count;
         add_glass(s, in, &r, s->nodes[i].begin_ns, s->nodes[i].end_ns, palette_alpha(PALETTE_GC, own_alpha), id);
-        add_gc_mark(s, in, &r, &s->nodes[i], (float)busy);
+        add_gc_mark(s, in, &r, &s->nodes[i], busy);
         if (id && s->boxes.count > boxes)
             s->pauses.items[id - 1].mark = (uint32_t)boxes;
     }
     sim_span open;
-    if (in->model->sim && sim_open_frames(in->model->sim, track, 0, &open, 1) == 1 && open.begin_ns < in->model->now_ns) {
+    if (view_open_frame(in->model, track, 0, &open) && open.begin_ns < in->model->now_ns) {
         uint64_t length_ns = in->model->now_ns - open.begin_ns;
         history_node node = {.begin_ns = open.begin_ns, .end_ns = in->model->now_ns, .busy_ns = length_ns, .longest_ns = length_ns, .span_count = 1};
         add_glass(s, in, &r, open.begin_ns, in->model->now_ns, palette_alpha(PALETTE_GC, alpha), add_pause(s, &r, &node, true));

@@ -213,13 +213,12 @@ static void draw_gc(const strip *s, const view_model *model, float y, quad_list 
             got = history_query(model->history, track, 0, at_ns, s->end_ns, resolution_ns, nodes, GC_NODES);
             for (size_t i = 0; i < got; i++) {
                 const history_node *n = &nodes[i];
-                uint64_t length = n->end_ns - n->begin_ns;
-                draw_pause(s, n->begin_ns, n->end_ns, length ? (float)((double)n->busy_ns / (double)length) : 1, y, out);
+                draw_pause(s, n->begin_ns, n->end_ns, history_busy_share(n), y, out);
             }
             at_ns = got && nodes[got - 1].end_ns > at_ns ? nodes[got - 1].end_ns : s->end_ns;
         }
         sim_span open;
-        if (model->sim && sim_open_frames(model->sim, track, 0, &open, 1) == 1)
+        if (view_open_frame(model, track, 0, &open))
             draw_pause(s, open.begin_ns, s->end_ns, 1, y, out);
     }
 }

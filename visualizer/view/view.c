@@ -219,7 +219,7 @@ void view_build(view *v, const view_model *model, const view_status *status, uin
     paint p = {.f = v->font, .out = &v->quads, .scale = v->desc.scale, .width_px = (float)width_px, .height_px = (float)height_px};
     if (v->layout.lanes.count > 0)
         inspect_draw_notes(&v->inspect, &v->scene, &in, &p);
-    panels_input panels = {.scene = &in, .built = &v->scene, .status = status, .camera = v->nav.mode, .tint = v->inspect.tint,
+    panels_input panels = {.scene = &in, .built = &v->scene, .status = status,
                            .is_paused = view_is_paused(v) && !v->desc.is_still && !status->ended && !v->inspect.find.is_open,
                            .is_live = !status->ended && v->nav.is_following,
                            .is_still = v->desc.is_still, .has_help = v->nav.has_help, .hint_alpha = hint_alpha(v), .strip_px = v->strip_px};

@@ -54,6 +54,12 @@ typedef struct view_model {
     uint64_t now_ns; /* the picture's right end: CLOCK_MONOTONIC while a program runs, its last event's time afterwards */
 } view_model;
 
+/* What is open at a depth of a track; false: nothing. */
+static inline bool view_open_frame(const view_model *m, uint32_t track, uint32_t depth, sim_span *out)
+{
+    return m->sim && sim_open_frames(m->sim, track, depth, out, 1) == 1;
+}
+
 /* For the corner line. */
 typedef struct view_status {
     double events_per_s, frames_per_s;
@@ -132,6 +138,8 @@ typedef struct view_box_ref {
     view_box_kind kind;
     bool is_open;        /* it has not ended */
 } view_box_ref;
+
+static inline bool view_box_is_call(const view_box_ref *r) { return r->kind == VIEW_BOX_CALL || r->kind == VIEW_BOX_OPEN; }
 
 /* What the window is to do for the view. */
 typedef enum view_ask { VIEW_ASK_NONE = 0, VIEW_ASK_COPY, VIEW_ASK_SOURCE, VIEW_ASK_PICTURE } view_ask;
