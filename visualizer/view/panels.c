@@ -357,7 +357,7 @@ static void draw_help(painter *p)
         {"Space", "pause, go on"},
         {"L, End", "back to now; to a recording's end"},
         {"Strip below", "click: go there; drag the frame or its edges"},
-        {"F", "the selected call, again: the whole session"},
+        {"F", "the selected call or span, a measure; again: all there is"},
         {"Home, 0", "reset the view"},
         {"1  2  3", "scene, flame chart, threads and GVL"},
         {"Ctrl + Q", "quit"},
