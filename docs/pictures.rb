@@ -22,7 +22,6 @@ class Photographer
 
   def keep(name)
     key("p")
-    taken = nil
     sleep 0.2 until (taken = Dir[File.join(ROOT, "rrtrace-2*.png")].first)
     path = File.join(ROOT, "docs/#{name}.png")
     # A page loads faster with 256 colours, and nobody sees the others.
