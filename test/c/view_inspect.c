@@ -239,45 +239,6 @@ TEST(the_panel_knows_who_called_the_method_and_whom_it_called)
     stage_delete(&st);
 }
 
-TEST(the_panel_counts_what_a_method_does_within_itself_once_also_while_it_is_open)
-{
-    session s;
-    stage st;
-    details d = {.method = FOCUS_NOTHING};
-    session_new(&s);
-    session_process(&s, 7, "ruby walk.rb");
-    uint32_t walk = session_method(&s, "Tree#walk", EV_METHOD_RUBY), each = session_method(&s, "Array#each", EV_METHOD_C);
-    session_thread(&s, 1, "", true);
-    session_switch(&s, 1, 1);
-    session_call(&s, walk); /* [0, 100), with walk [10, 40) and walk [50, 60) in it */
-    session_at(&s, 5);
-    session_call(&s, each);
-    session_leaf(&s, walk, 10, 40);
-    session_leaf(&s, walk, 50, 60);
-    session_at(&s, 99);
-    session_return(&s);
-    session_at(&s, 100);
-    session_return(&s);
-    stage_new(&st, &s);
-    details_update(&d, (focus_method){0, walk}, &st.scene, &st.in, 1);
-    CHECK_EQ(d.all.calls, 3);
-    CHECK_EQ(d.all.sum_ns, 140000000);
-    CHECK_EQ(d.all.total_ns + d.open_total_ns, 100000000);
-    session_at(&s, 120);
-    session_call(&s, walk); /* open, with walk [130, 140) in it, and another open one */
-    session_leaf(&s, walk, 130, 140);
-    session_at(&s, 150);
-    session_call(&s, walk);
-    session_at(&s, 200);
-    session_event(&s, EV_CUT, 0, session_position(&s, 60));
-    st.model = session_model(&s);
-    stage_build(&st);
-    details_update(&d, (focus_method){0, walk}, &st.scene, &st.in, 1);
-    CHECK_EQ(d.open_count, 2);
-    CHECK_EQ(d.all.total_ns + d.open_total_ns, 180000000);
-    stage_delete(&st);
-}
-
 TEST(the_panel_says_of_how_many_calls_it_knows_the_callers)
 {
     session s;

@@ -6,21 +6,9 @@
  *            depth 1     [   d    ]  [   e   ]    and child_ns[2] starts again at 0 for e
  *
  *          It keeps sums only, so it costs some ns a span and forgets nothing when history/ lets detail go.
- *
- *          Of a method that calls itself, total_ns counts the outermost calls only, as reports do. What is within a call has
- *          ended before it, and is taken off again when the call ends: a method that was once seen within itself is watched,
- *          which means that the time it took so far is kept in a list for each track, newest last, told apart by when it began:
- *
- *            depth 1   [  m              ]  ends at last: all that began since its own begin is within it
- *            depth 3     [m]  [m]  [ m ]    [m] of the same parent, or whose parents have ended: one entry
- *            depth 5                [m]     taken off when the [ m ] around it ends
- *
- *          Before that only the first begin, the last end and the sum of a method's calls on the track that had it last are
- *          known; so of what it did before it was first seen within itself some may stay counted twice.
  * Use:     figures_new; figures_take for each run of spans; figures_of; figures_delete.
- * Memory:  64 bytes for the highest method number of each process, 16 for the deepest stack of each fiber that has frames; of
- *          recursive methods 32 for each of their open calls with finished ones in it. When memory is out, what does not fit is
- *          left out: figures_of then counts too little (or within each other, too).
+ * Memory:  32 bytes for the highest method number of each process, 8 for the deepest stack of each fiber that has frames. When
+ *          memory is out, what does not fit is left out: figures_of then counts too little.
  * Threads: one at a time: the session's model lock (app/) is held by whoever calls.
  * Units:   ns.
  */
@@ -41,8 +29,9 @@ typedef struct figures_method {
     uint64_t sum_ns;  /* of all calls, those within each other too */
     uint64_t self_ns; /* less what they called on their own stack */
     uint64_t longest_ns;
-    uint64_t total_ns; /* of those that are not within another one of the same method */
 } figures_method;
+
+_Static_assert(sizeof(figures_method) == 32, "two a cache line");
 
 int figures_new(figures **out, const catalog *c); /* c: borrowed. 0 or -ENOMEM */
 void figures_delete(figures *f);                  /* NULL is fine */
@@ -52,8 +41,6 @@ void figures_take(figures *f, uint32_t track, const sim_span *spans, size_t span
 
 /* All zero: no call of it has ended. */
 figures_method figures_of(const figures *f, uint32_t process, uint32_t method);
-/* Of an open call that began at begin_ns: how much of total_ns is within it. */
-uint64_t figures_within(const figures *f, uint32_t process, uint32_t method, uint32_t track, uint64_t begin_ns);
 /* Numbers below this are worth asking for. */
 uint32_t figures_limit(const figures *f, uint32_t process);
 

@@ -237,29 +237,14 @@ static void look_at_call(details *d, const calls_query *q, const view_box_ref *r
     }
 }
 
-/* Boxes of a track come from the top of the stack down: the last open one of the method is the outermost. */
-static void end_track(details *d, const scene_input *in, const view_box_ref **outermost)
-{
-    const view_box_ref *r = *outermost;
-    *outermost = NULL;
-    if (!r || in->model->now_ns < r->begin_ns)
-        return;
-    uint64_t so_far_ns = in->model->now_ns - r->begin_ns;
-    uint64_t within_ns = in->model->figures ? figures_within(in->model->figures, r->process, r->value, r->track, r->begin_ns) : 0;
-    d->open_total_ns += so_far_ns > within_ns ? so_far_ns - within_ns : 0;
-}
-
 static void look_in_sight(details *d, const scene *s, const scene_input *in)
 {
     calls_query q = {.model = in->model, .history = in->history};
     d->caller_count = d->callee_count = d->call_count = 0;
-    d->sight_calls = d->sight_ns = d->open_count = d->open_ns = d->open_longest_ns = d->open_total_ns = 0;
-    const view_box_ref *outermost = NULL;
+    d->sight_calls = d->sight_ns = d->open_count = d->open_ns = d->open_longest_ns = 0;
     for (size_t i = 0; i < s->refs.count; i++) {
         const view_box_ref *r = &s->refs.items[i];
         bool is_open = r->kind == VIEW_BOX_OPEN;
-        if (outermost && r->track != outermost->track)
-            end_track(d, in, &outermost);
         if (!view_box_is_call(r) || !focus_same(in->model->catalog, (focus_method){r->process, r->value}, d->method))
             continue;
         d->sight_calls += r->span_count;
@@ -268,7 +253,6 @@ static void look_in_sight(details *d, const scene *s, const scene_input *in)
         if (is_open) {
             uint64_t so_far_ns = in->model->now_ns > r->begin_ns ? in->model->now_ns - r->begin_ns : 0;
             d->open_ns += so_far_ns;
-            outermost = r;
             d->open_longest_ns = so_far_ns > d->open_longest_ns ? so_far_ns : d->open_longest_ns;
         }
         if (r->span_count == 1 && d->call_count < DETAILS_CALLS) {
@@ -276,7 +260,6 @@ static void look_in_sight(details *d, const scene *s, const scene_input *in)
             look_at_call(d, &q, r);
         }
     }
-    end_track(d, in, &outermost);
     qsort(d->callers, d->caller_count, sizeof *d->callers, longer_first);
     qsort(d->callees, d->callee_count, sizeof *d->callees, longer_first);
 }
@@ -294,7 +277,6 @@ static void sum_up(details *d, const scene_input *in)
             figures_method f = figures_of(in->model->figures, p, i);
             d->all.calls += f.calls;
             d->all.sum_ns += f.sum_ns;
-            d->all.total_ns += f.total_ns;
             d->all.self_ns += f.self_ns;
             d->all.longest_ns = f.longest_ns > d->all.longest_ns ? f.longest_ns : d->all.longest_ns;
         }

@@ -25,7 +25,6 @@ typedef struct details {
     double calls_per_s;
     uint64_t open_count;    /* calls of it that are open, on the threads in sight */
     uint64_t open_ns, open_longest_ns; /* their time so far */
-    uint64_t open_total_ns; /* of those that are not within another one, less what of all.total_ns is within them */
     details_arc callers[DETAILS_ARCS], callees[DETAILS_ARCS]; /* most time first */
     uint32_t caller_count, callee_count, call_count; /* call_count: how many calls were looked at */
     uint64_t sight_calls, sight_ns; /* of the boxes in sight; folded ones by what they mostly are */

@@ -108,9 +108,9 @@ static void draw_figures(column *c)
     label_count(d->calls_per_s, b);
     snprintf(rate, sizeof rate, "%s/s", b);
     figure_row(c, "calls", a, "at present", rate);
-    length_show((double)(d->all.total_ns + d->open_total_ns), a);
+    length_show((double)sum_ns, a); /* each call of a recursion counts: no report's total */
     length_show((double)d->all.self_ns, b);
-    figure_row(c, "total", a, "self", d->all.calls || d->all.self_ns || !d->open_count ? b : "\xE2\x80\x93");
+    figure_row(c, "sum of calls", a, "self", d->all.calls || d->all.self_ns || !d->open_count ? b : "\xE2\x80\x93");
     length_show(calls ? (double)sum_ns / (double)calls : 0, a);
     length_show((double)longest_ns, b);
     figure_row(c, "mean", a, "longest", b);
