@@ -1,5 +1,6 @@
 /* Arrays, maps and workers. */
 #include "base/crc.h"
+#include "base/length.h"
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/vec.h"
@@ -24,6 +25,27 @@ TEST(an_array_keeps_its_elements_as_it_grows)
     CHECK_EQ(v.count, 0);
 }
 
+TEST(an_array_is_covered_with_zeros_and_keeps_what_it_had)
+{
+    VEC(uint32_t) v = {0};
+    CHECK(vec_cover(&v, 3));
+    CHECK(v.count >= 3);
+    for (size_t i = 0; i < v.count; i++) {
+        CHECK_EQ(v.items[i], 0);
+        v.items[i] = 7;
+    }
+    size_t before = v.count;
+    CHECK(vec_cover(&v, 1000));
+    CHECK(v.count >= 1000);
+    for (size_t i = 0; i < v.count; i++)
+        CHECK_EQ(v.items[i], i < before ? 7 : 0);
+    mem_fail_every(1);
+    CHECK(!vec_cover(&v, 100000));
+    CHECK(vec_cover(&v, 1000));
+    mem_fail_every(0);
+    vec_free(&v);
+}
+
 TEST(an_array_that_can_not_grow_stays_as_it_was)
 {
     VEC(int) v = {0};
@@ -35,6 +57,25 @@ TEST(an_array_that_can_not_grow_stays_as_it_was)
     CHECK_EQ(v.count, 16);
     CHECK_EQ(v.items[15], 15);
     vec_free(&v);
+}
+
+TEST(a_length_is_read_with_its_unit_and_nothing_else_is_one)
+{
+    static const struct { const char *text; uint64_t ns; } lengths[] = {
+        {"1.5", 1500000}, {"1.5s", 1500000000}, {"200ms", 200000000}, {"30us", 30000}, {"30\xC2\xB5s", 30000}, {"7ns", 7}, {"2min", 120000000000},
+        {".5s", 500000000}, {"1e300s", UINT64_MAX}, {"1e999", UINT64_MAX},
+    };
+    static const char *const others[] = {"", "s", "-1", "+1", "nan", "inf", "infinity", ".nan", " 1", "1 s", "1parsec", "1,5", "."};
+    uint64_t ns;
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+        CHECK(length_read(lengths[i].text, 1e6, &ns));
+        CHECK_EQ(ns, lengths[i].ns);
+    }
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        ns = 42;
+        CHECK(!length_read(others[i], 1e6, &ns));
+        CHECK_EQ(ns, 42);
+    }
 }
 
 TEST(a_map_finds_what_was_put_and_nothing_else)

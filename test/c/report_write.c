@@ -1,4 +1,5 @@
 /* A small report, written in every form. */
+#include "base/length.h"
 #include "report/cells.h"
 #include "report/write.h"
 
@@ -198,7 +199,7 @@ TEST(figures_have_three_digits_and_a_unit)
     };
     char text[CELLS_BYTES];
     for (size_t i = 0; i < sizeof times / sizeof *times; i++) {
-        cells_duration(times[i].ns, text);
+        length_show(times[i].ns, text);
         CHECK_STR(text, times[i].text);
     }
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {

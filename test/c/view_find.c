@@ -70,6 +70,17 @@ TEST(lengths_come_in_units_and_milliseconds_without)
     check_durations("dur>", 0, UINT64_MAX);
     check_durations("dur>1parsec", 0, UINT64_MAX);
     check_durations("dur>-1ms", 0, UINT64_MAX);
+    check_durations("dur>2min", 120000000000, UINT64_MAX);
+    check_durations("dur>1e300s", UINT64_MAX, UINT64_MAX); /* nothing is */
+}
+
+TEST(a_length_that_is_no_number_filters_nothing)
+{
+    check_durations("dur>nan", 0, UINT64_MAX);
+    check_durations("dur<nan", 0, UINT64_MAX);
+    check_durations("dur<-nan dur>nan(7)ms", 0, UINT64_MAX);
+    check_durations("dur>inf", 0, UINT64_MAX);
+    check_durations("dur<infinity", 0, UINT64_MAX);
 }
 
 TEST(threads_and_processes_are_chosen_by_name_and_number)

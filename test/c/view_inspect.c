@@ -15,12 +15,12 @@ enum { WIDTH = 1280, HEIGHT = 720 };
 typedef struct stage {
     session *session;
     view_model model;
-    figures *figures;
     nav nav;
     layout layout;
     scene scene;
     find find;
     focus focus;
+    tint tint;
     scene_input in;
 } stage;
 
@@ -31,7 +31,7 @@ static void stage_build(stage *st)
         nav_scene measures = {.z_end = st->layout.z_end, .y_low = st->layout.y_low, .y_high = st->layout.y_high};
         nav_step(&st->nav, &measures, (double)(st->model.now_ns - SESSION_BEGIN_NS), true, INFINITY, WIDTH, HEIGHT);
         st->in = (scene_input){.model = &st->model, .history = st->model.history, .camera = &st->nav.camera, .pose = &st->nav.pose,
-                               .layout = &st->layout, .base_ns = SESSION_BEGIN_NS, .begin_ns = SESSION_BEGIN_NS, .scale = 1, .focus = &st->focus};
+                               .layout = &st->layout, .base_ns = SESSION_BEGIN_NS, .begin_ns = SESSION_BEGIN_NS, .scale = 1, .focus = &st->focus, .tint = st->tint};
         layout_desc desc = {.flame = st->nav.flame, .threads = st->nav.threads, .row_px = 15, .lane_px = 26, .stretch = 1,
                             .units_per_px = nav_units_per_px(WIDTH, 1), .free_height_px = 600, .time_s = INFINITY};
         scene_range(&st->in, &desc.begin_ns, &desc.end_ns);
@@ -52,7 +52,6 @@ static void stage_new(stage *st, session *s)
 
 static void stage_delete(stage *st)
 {
-    figures_delete(st->figures);
     find_free(&st->find);
     focus_free(&st->focus);
     scene_free(&st->scene);
@@ -234,6 +233,33 @@ TEST(the_panel_knows_who_called_the_method_and_whom_it_called)
     CHECK_EQ(d.open_count, 1);
     CHECK_EQ(d.open_ns, 10000000);
     CHECK_EQ(d.callers[0].method.number, hold); /* open itself */
+    char basis[64];
+    details_basis(&d, basis, sizeof basis);
+    CHECK_STR(basis, "of 1 call in sight");
+    stage_delete(&st);
+}
+
+TEST(the_panel_says_of_how_many_calls_it_knows_the_callers)
+{
+    session s;
+    stage st;
+    details d = {.method = FOCUS_NOTHING};
+    char basis[64];
+    session_new(&s);
+    session_process(&s, 7, "ruby many.rb");
+    uint32_t leaf = session_method(&s, "Foo#leaf", EV_METHOD_RUBY);
+    session_thread(&s, 1, "", true);
+    session_switch(&s, 1, 1);
+    for (int i = 0; i < 300; i++)
+        session_leaf(&s, leaf, i * 10, i * 10 + 9);
+    for (int i = 0; i < 900; i++) /* folded */
+        session_leaf(&s, leaf, 3000 + i * 0.01, 3000.005 + i * 0.01);
+    stage_new(&st, &s);
+    details_update(&d, (focus_method){0, leaf}, &st.scene, &st.in, 1);
+    CHECK_EQ(d.sight_calls, 1200);
+    CHECK_EQ(d.call_count, DETAILS_CALLS);
+    details_basis(&d, basis, sizeof basis);
+    CHECK_STR(basis, "of 200 among 1.20 k in sight");
     stage_delete(&st);
 }
 
@@ -304,6 +330,34 @@ TEST(what_is_selected_or_found_lights_up_and_the_rest_steps_back)
     stage_delete(&st);
 }
 
+TEST(methods_of_one_name_have_the_colours_of_the_gems_and_classes_that_they_are_in)
+{
+    session s;
+    stage st;
+    session_new(&s);
+    session_process(&s, 7, "ruby gems.rb");
+    uint32_t rack = session_method_in(&s, "#<Class:0x01>#call", EV_METHOD_RUBY, "/x/gems/rack-3.1.8/lib/a.rb");
+    uint32_t puma = session_method_in(&s, "#<Class:0x02>#call", EV_METHOD_RUBY, "/x/gems/puma-6.4.0/lib/a.rb");
+    uint32_t one = session_method(&s, "Version1#call", EV_METHOD_RUBY), two = session_method(&s, "Version2#call", EV_METHOD_RUBY);
+    session_thread(&s, 1, "", true);
+    session_switch(&s, 1, 1);
+    session_leaf(&s, rack, 10, 30);
+    session_leaf(&s, puma, 40, 60);
+    session_leaf(&s, one, 70, 90);
+    session_leaf(&s, two, 100, 120);
+    stage_new(&st, &s);
+    CHECK_EQ(color_of(&st, rack, 10), color_of(&st, puma, 40)); /* digits do not count */
+    st.tint = TINT_OWNER;
+    stage_build(&st);
+    const struct { uint32_t method; double begin_ms; } calls[] = {{rack, 10}, {puma, 40}, {one, 70}, {two, 100}};
+    for (size_t i = 0; i < 4; i++) {
+        const catalog_method *m = catalog_method_of(s.catalog, 0, calls[i].method);
+        CHECK_EQ(color_of(&st, calls[i].method, calls[i].begin_ms), palette_method(tint_hash(TINT_OWNER, m), m->kind, 0));
+    }
+    CHECK(color_of(&st, rack, 10) != color_of(&st, puma, 40));
+    stage_delete(&st);
+}
+
 /* ---- by mouse and keyboard, through the view ------------------------------------------------------------------ */
 
 typedef struct hand {
@@ -320,14 +374,16 @@ static void hand_build(hand *h)
         view_build(h->view, &model, &h->status, WIDTH, HEIGHT, 0.5, &h->frame);
 }
 
-static void hand_new(hand *h)
+static void hand_new_of(hand *h, void (*make)(session *))
 {
     *h = (hand){.status = {.ended = true, .memory_budget = 1}};
-    make_small(&h->session);
+    make(&h->session);
     CHECK_EQ(view_new(&h->view, &(view_desc){.camera = VIEW_CAMERA_FLAME}), 0);
     for (int i = 0; i < 20; i++)
         hand_build(h);
 }
+
+static void hand_new(hand *h) { hand_new_of(h, make_small); }
 
 static void hand_delete(hand *h)
 {
@@ -432,6 +488,69 @@ TEST(a_click_selects_a_drag_does_not_and_escape_lets_go)
     hand_key(&h, VIEW_KEY_ESC, 0);
     CHECK(!view_wants_quit(h.view));
     hand_delete(&h);
+}
+
+TEST(under_the_list_of_keys_nothing_is_done_and_nothing_waits)
+{
+    hand h;
+    float at[2], away[2] = {5, HEIGHT - 100};
+    hand_new(&h);
+    CHECK(hand_find(&h, b, at));
+    hand_move(&h, away);
+    hand_key(&h, VIEW_KEY_ESC, 0);
+    view_say(h.view, "something");
+    hand_build(&h);
+    CHECK(view_is_moving(h.view)); /* the line must go away */
+    hand_key(&h, VIEW_KEY_HELP, 0);
+    hand_click(&h, at);
+    hand_type(&h, "mnc");
+    for (int i = 0; i < 20; i++)
+        hand_build(&h);
+    CHECK(!view_is_moving(h.view));
+    hand_move(&h, away);
+    hand_key(&h, VIEW_KEY_HELP, 0);
+    hand_build(&h);
+    view_request r;
+    CHECK(!view_take_request(h.view, &r));
+    CHECK_STR(hand_copied(&h), ""); /* the click was the list's */
+    hand_delete(&h);
+}
+
+TEST(the_list_of_keys_is_within_a_window_of_any_size_and_its_lines_do_not_overlap)
+{
+    static const struct { uint32_t width, height; float scale; } windows[] = {{1280, 720, 1}, {1280, 720, 2}, {3840, 2160, 3}, {500, 300, 1}, {900, 1400, 1.5f}};
+    for (size_t i = 0; i < sizeof windows / sizeof *windows; i++) {
+        session s;
+        view *v;
+        gpu_frame frame;
+        view_status status = {.ended = true, .memory_budget = 1, .is_file = true};
+        make_small(&s);
+        view_model model = session_model(&s);
+        CHECK_EQ(view_new(&v, &(view_desc){.scale = windows[i].scale}), 0);
+        for (int n = 0; n < 40; n++) /* the hint has faded */
+            view_build(v, &model, &status, windows[i].width, windows[i].height, 0.5, &frame);
+        size_t plain = frame.quad_count;
+        view_input_event help = {.type = VIEW_INPUT_KEY, .key = VIEW_KEY_HELP, .is_down = true};
+        view_input(v, &help);
+        view_build(v, &model, &status, windows[i].width, windows[i].height, 0.5, &frame);
+        CHECK(frame.quad_count > plain + 600);
+        const gpu_quad *ground = &frame.quads[plain], *last = NULL; /* the list comes last */
+        int lines = 0;
+        for (const gpu_quad *q = ground + 2; q < frame.quads + frame.quad_count; q++) {
+            CHECK(q->low_px[0] >= ground->low_px[0] && q->high_px[0] <= ground->high_px[0]);
+            CHECK(q->low_px[1] >= ground->low_px[1] && q->high_px[1] <= ground->high_px[1]);
+            if (last && q->low_px[0] > last->high_px[0]) { /* further in its line */
+                CHECK(q->low_px[1] < last->high_px[1] + 4 * windows[i].scale);
+            } else if (last && q->low_px[1] > last->high_px[1]) {
+                lines++;
+            }
+            last = q;
+        }
+        CHECK(lines >= 20);
+        CHECK(ground->low_px[0] >= 0 && ground->low_px[1] >= 0 && ground->high_px[0] <= (float)windows[i].width);
+        view_delete(v);
+        session_delete(&s);
+    }
 }
 
 TEST(letters_in_the_search_line_move_nothing_and_enter_goes_to_the_next_match)
@@ -580,13 +699,282 @@ TEST(the_programs_own_spans_are_bars_over_their_lane_within_each_other_above)
     st.model.notes = n;
     stage_build(&st);
     CHECK_EQ(st.scene.spans.count, 3);
-    const scene_span *last = &st.scene.spans.items[0], *inner = &st.scene.spans.items[1], *outer = &st.scene.spans.items[2];
-    CHECK_EQ(outer->begin_ns, SESSION_BEGIN_NS + 20000000);
-    CHECK_EQ(outer->end_ns, SESSION_BEGIN_NS + 100000000);
-    CHECK_EQ(last->end_ns, st.model.now_ns); /* open */
+    const scene_span *outer = &st.scene.spans.items[0], *inner = &st.scene.spans.items[1], *last = &st.scene.spans.items[2];
+    CHECK_EQ(outer->ref.begin_ns, SESSION_BEGIN_NS + 20000000);
+    CHECK_EQ(outer->ref.end_ns, SESSION_BEGIN_NS + 100000000);
+    CHECK_EQ(last->ref.end_ns, st.model.now_ns); /* open */
     CHECK(inner->y[0] > outer->y[1]);
     CHECK(last->y[0] == outer->y[0]);
     CHECK(outer->y[0] >= st.layout.lanes.items[0].y_floor + 3 * st.layout.row_height); /* over three rows of calls */
     notes_delete(n);
     stage_delete(&st);
+}
+
+/* ---- what is no call ------------------------------------------------------------------------------------------ */
+
+/* run [0, 100); the span load [20, 90), a pause of the GC [130, 160), the mark "deployed" at 180, load once more since 190. */
+static void make_noted(session *s)
+{
+    session_new(s);
+    session_process(s, 7, "ruby noted.rb");
+    run = session_method(s, "Foo#run", EV_METHOD_RUBY);
+    session_string(s, 1, "load");
+    session_string(s, 2, "deployed");
+    session_thread(s, 1, "", true);
+    session_switch(s, 1, 1);
+    session_call(s, run);
+    session_at(s, 20);
+    session_event(s, EV_SPAN_BEGIN, 1, 1);
+    session_at(s, 90);
+    session_event(s, EV_SPAN_END, 1, 1);
+    session_at(s, 100);
+    session_return(s);
+    session_gc(s, 130, 160);
+    session_at(s, 180);
+    session_event(s, EV_MARK, 2, 0);
+    session_at(s, 190);
+    session_event(s, EV_SPAN_BEGIN, 1, 2);
+    session_at(s, 200);
+    session_event(s, EV_CUT, 0, session_position(s, 60));
+    session_run(s);
+}
+
+/* The first place, from the top, where the pointer is at such a thing. */
+static bool hand_find_kind(hand *h, view_box_kind kind, float at[2], view_box_ref *out)
+{
+    view_model model = session_model(&h->session);
+    for (float y = 44; y < HEIGHT - 104; y += 4)
+        for (float x = 20; x < WIDTH; x += 3) {
+            view_input_event move = {.type = VIEW_INPUT_MOVE, .x_px = x, .y_px = y};
+            view_input(h->view, &move);
+            view_build(h->view, &model, &h->status, WIDTH, HEIGHT, 0, &h->frame);
+            if (view_hover(h->view, out) && out->kind == kind) {
+                at[0] = x + 1;
+                at[1] = y + 1;
+                return true;
+            }
+        }
+    return false;
+}
+
+static uint64_t ms(double since_begin) { return SESSION_BEGIN_NS + (uint64_t)(since_begin * 1e6); }
+
+TEST(the_pointer_finds_pauses_spans_and_marks_in_every_camera)
+{
+    for (int kind = 0; kind < 3; kind++) {
+        hand h;
+        float at[2];
+        view_box_ref ref;
+        static const view_key keys[] = {VIEW_KEY_1, VIEW_KEY_2, VIEW_KEY_3};
+        hand_new_of(&h, make_noted);
+        hand_key(&h, keys[kind], 0);
+        for (int i = 0; i < 20; i++)
+            hand_build(&h);
+        CHECK(hand_find_kind(&h, VIEW_BOX_GC, at, &ref));
+        CHECK_EQ(ref.begin_ns, ms(130));
+        CHECK_EQ(ref.end_ns, ms(160));
+        CHECK_EQ(ref.process, 0);
+        CHECK(hand_find_kind(&h, VIEW_BOX_SPAN, at, &ref));
+        CHECK(ref.begin_ns == ms(20) || ref.is_open);
+        CHECK_EQ(ref.value, 1);
+        CHECK(hand_find_kind(&h, VIEW_BOX_MARK, at, &ref));
+        CHECK_EQ(ref.begin_ns, ms(180));
+        CHECK_EQ(ref.value, 2);
+        CHECK(hand_find_kind(&h, VIEW_BOX_CALL, at, &ref)); /* and calls as before */
+        CHECK_EQ(ref.value, run);
+        hand_delete(&h);
+    }
+}
+
+TEST(tips_tell_of_pauses_spans_and_marks_what_when_how_long_and_whose)
+{
+    session s;
+    stage st;
+    details_tip tip;
+    char lines[DETAILS_LINES][160];
+    make_noted(&s);
+    stage_new(&st, &s);
+    CHECK_EQ(st.scene.pauses.count, 1);
+    details_tip_of(&tip, &st.in, &st.scene.pauses.items[0].ref);
+    CHECK_EQ(details_lines(&tip, &st.in, lines), 3);
+    CHECK_STR(lines[0], "GC pause");
+    CHECK_STR(lines[1], "30.0 ms");
+    CHECK_STR(lines[2], "at 130 ms   ruby noted.rb  \xC2\xB7  pid 7");
+    CHECK_EQ(st.scene.spans.count, 2);
+    details_tip_of(&tip, &st.in, &st.scene.spans.items[0].ref);
+    CHECK_EQ(details_lines(&tip, &st.in, lines), 4);
+    CHECK_STR(lines[0], "load");
+    CHECK_STR(lines[2], "70.0 ms");
+    CHECK_STR(lines[3], "at 20.0 ms   thread main   pid 7");
+    details_tip_of(&tip, &st.in, &st.scene.spans.items[1].ref);
+    details_lines(&tip, &st.in, lines);
+    CHECK_STR(lines[2], "10.0 ms   so far");
+    view_box_ref mark = {.begin_ns = ms(180), .end_ns = ms(180), .value = 2, .span_count = 1, .kind = VIEW_BOX_MARK};
+    details_tip_of(&tip, &st.in, &mark);
+    details_lines(&tip, &st.in, lines);
+    CHECK_STR(lines[0], "deployed");
+    CHECK_STR(lines[2], "at 180 ms   thread main   pid 7");
+    mark.process = CATALOG_NONE;
+    details_tip_of(&tip, &st.in, &mark);
+    details_lines(&tip, &st.in, lines);
+    CHECK_STR(lines[0], "mark 2");
+    CHECK_STR(lines[1], "at 180 ms   set here, with M");
+    stage_delete(&st);
+}
+
+TEST(a_span_is_selected_copied_framed_and_left_for_the_next_of_its_name)
+{
+    hand h;
+    float at[2];
+    view_box_ref ref;
+    uint64_t begin_ns, end_ns;
+    hand_new_of(&h, make_noted);
+    CHECK(hand_find_kind(&h, VIEW_BOX_SPAN, at, &ref));
+    size_t quads = h.frame.quad_count;
+    hand_click(&h, at);
+    float away[2] = {5, HEIGHT - 110};
+    hand_move(&h, away);
+    hand_build(&h);
+    CHECK(h.frame.quad_count > quads + 60); /* the panel */
+    CHECK_STR(hand_copied(&h), "load");
+    hand_key(&h, VIEW_KEY_F, 0);
+    for (int i = 0; i < 10; i++)
+        hand_build(&h);
+    view_range(h.view, &begin_ns, &end_ns);
+    bool was_open = ref.is_open;
+    CHECK(was_open ? begin_ns > ms(180) : begin_ns < ms(20) && end_ns > ms(90) && end_ns < ms(120));
+    hand_type(&h, was_open ? "," : ".");
+    hand_key(&h, VIEW_KEY_F, 0);
+    for (int i = 0; i < 10; i++)
+        hand_build(&h);
+    view_range(h.view, &begin_ns, &end_ns);
+    CHECK(was_open ? end_ns < ms(120) : begin_ns > ms(180));
+    CHECK_STR(hand_copied(&h), "load");
+    hand_key(&h, VIEW_KEY_ESC, 0);
+    CHECK_STR(hand_copied(&h), "");
+    hand_delete(&h);
+}
+
+TEST(of_any_number_of_spans_all_are_seen_and_bars_are_a_few_a_pixel)
+{
+    session s;
+    stage st;
+    details_tip tip;
+    char lines[DETAILS_LINES][160];
+    make_noted(&s);
+    for (uint32_t i = 0; i < 8000; i++) { /* [0, 160), one of them longer; and some that are seen alone */
+        uint64_t begin_ns = ms(i * 0.02), end_ns = begin_ns + (i == 7 ? 15000 : 10000);
+        notes_take(s.notes, &(sim_note){.at_ns = begin_ns, .kind = EV_SPAN_BEGIN, .string = i == 7 ? 2 : 1, .span = 100 + i});
+        notes_take(s.notes, &(sim_note){.at_ns = end_ns, .kind = EV_SPAN_END, .span = 100 + i});
+    }
+    stage_new(&st, &s);
+    CHECK(st.scene.spans.count > 2 && st.scene.spans.count < 60);
+    uint64_t seen = 0, first_ns = UINT64_MAX;
+    for (size_t i = 0; i < st.scene.spans.count; i++) {
+        const view_box_ref *r = &st.scene.spans.items[i].ref;
+        seen += r->span_count;
+        first_ns = r->begin_ns < first_ns ? r->begin_ns : first_ns;
+        if (r->span_count < 1000)
+            continue;
+        details_tip_of(&tip, &st.in, r);
+        details_lines(&tip, &st.in, lines);
+        CHECK_STR(lines[0], "deployed"); /* the longest one's */
+    }
+    CHECK_EQ(seen, 8002);
+    CHECK_EQ(first_ns, ms(0));
+    stage_delete(&st);
+}
+
+/* ---- measuring ------------------------------------------------------------------------------------------------- */
+
+static void hand_drag(hand *h, float x0, float x1, float y, uint32_t modifiers)
+{
+    view_input_event e = {.type = VIEW_INPUT_BUTTON, .button = VIEW_BUTTON_LEFT, .is_down = true, .x_px = x0, .y_px = y, .modifiers = modifiers};
+    view_input(h->view, &e);
+    for (int i = 1; i <= 4; i++) {
+        e.type = VIEW_INPUT_MOVE;
+        e.x_px = x0 + (x1 - x0) * (float)i / 4;
+        view_input(h->view, &e);
+    }
+    e.type = VIEW_INPUT_BUTTON;
+    e.is_down = false;
+    view_input(h->view, &e);
+    hand_build(h);
+}
+
+/* The pane over what is measured, as times; the GC has none here. */
+static bool measured(const hand *h, double *begin_ms, double *end_ms)
+{
+    const gpu_box *run_box = NULL;
+    for (size_t i = 0; i < h->frame.box_count && !run_box; i++) {
+        view_box_ref ref;
+        if (view_box_of(h->view, h->frame.boxes[i].id, &ref) && ref.kind == VIEW_BOX_CALL && ref.value == run && ref.depth == 0)
+            run_box = &h->frame.boxes[i];
+    }
+    CHECK(run_box && h->frame.glass_count <= 1);
+    if (h->frame.glass_count == 0)
+        return false;
+    const gpu_box *pane = h->frame.glass;
+    double x_per_ms = (double)(run_box->high[0] - run_box->low[0]) / 100; /* it took [0, 100) */
+    *begin_ms = (double)(pane->low[0] - run_box->low[0]) / x_per_ms;
+    *end_ms = (double)(pane->high[0] - run_box->low[0]) / x_per_ms;
+    return true;
+}
+
+TEST(a_drag_along_the_time_axis_measures_and_moves_nothing)
+{
+    hand h;
+    double begin_ms, end_ms, was_begin_ms, was_end_ms;
+    uint64_t range[2], range_after[2];
+    hand_new(&h);
+    view_range(h.view, &range[0], &range[1]);
+    float axis_y = HEIGHT - 38 - 46; /* above the strip */
+    CHECK(!measured(&h, &begin_ms, &end_ms));
+    size_t quads = h.frame.quad_count;
+    hand_drag(&h, 300, 700, axis_y, 0);
+    CHECK(measured(&h, &begin_ms, &end_ms));
+    double ms_per_px = (end_ms - begin_ms) / 400;
+    CHECK(fabs(ms_per_px - 204.8 / (WIDTH - 2 * 28)) < 0.01 * ms_per_px); /* panels.h: PANELS_SIDE_PX; navigate.c: NOW_MARGIN */
+    CHECK(fabs(begin_ms + 2.34 - (300 - 28) * ms_per_px) < 2 * ms_per_px); /* the film begins a little before the session */
+    CHECK(h.frame.quad_count > quads + 6); /* its length is said */
+    view_range(h.view, &range_after[0], &range_after[1]);
+    CHECK(range_after[0] == range[0] && range_after[1] == range[1]);
+    was_begin_ms = begin_ms, was_end_ms = end_ms;
+    hand_drag(&h, 700, 300, axis_y, 0); /* from the right it is the same */
+    CHECK(measured(&h, &begin_ms, &end_ms));
+    CHECK(fabs(begin_ms - was_begin_ms) < ms_per_px && fabs(end_ms - was_end_ms) < ms_per_px);
+    hand_drag(&h, 500, 900, 300, 0); /* elsewhere a drag is a drag */
+    CHECK(measured(&h, &begin_ms, &end_ms));
+    CHECK(fabs(begin_ms - was_begin_ms) < ms_per_px);
+    hand_drag(&h, 500, 501, axis_y, 0); /* a click takes it away */
+    CHECK(!measured(&h, &begin_ms, &end_ms));
+    hand_delete(&h);
+}
+
+TEST(with_shift_a_drag_measures_anywhere_and_escape_and_f_know_it)
+{
+    for (int kind = 0; kind < 3; kind++) {
+        hand h;
+        double begin_ms, end_ms;
+        uint64_t begin_ns, end_ns;
+        static const view_key keys[] = {VIEW_KEY_1, VIEW_KEY_2, VIEW_KEY_3};
+        hand_new(&h);
+        hand_key(&h, keys[kind], 0);
+        for (int i = 0; i < 20; i++)
+            hand_build(&h);
+        hand_drag(&h, 400, 800, 360, VIEW_MOD_SHIFT);
+        CHECK(measured(&h, &begin_ms, &end_ms));
+        CHECK(end_ms - begin_ms > 30 && end_ms - begin_ms < 120);
+        hand_key(&h, VIEW_KEY_F, 0);
+        for (int i = 0; i < 20; i++)
+            hand_build(&h);
+        view_range(h.view, &begin_ns, &end_ns);
+        CHECK(begin_ns > ms(begin_ms - 60) && begin_ns < ms(begin_ms + 1));
+        hand_key(&h, VIEW_KEY_F, 0); /* again: all */
+        for (int i = 0; i < 20; i++)
+            hand_build(&h);
+        hand_key(&h, VIEW_KEY_ESC, 0);
+        CHECK(!measured(&h, &begin_ms, &end_ms));
+        hand_delete(&h);
+    }
 }

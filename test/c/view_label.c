@@ -1,5 +1,6 @@
 #include "test.h"
 
+#include "base/length.h"
 #include "view/font.h"
 #include "view/label.h"
 #include "view/palette.h"
@@ -78,9 +79,9 @@ TEST(figures_have_three_digits_and_a_unit)
     label_count(45.67e6, out); CHECK_STR(out, "45.7 M");
     label_bytes(44u << 20, out); CHECK_STR(out, "44 MB");
     label_bytes(UINT64_C(3) << 30, out); CHECK_STR(out, "3.0 GB");
-    label_duration(12, out); CHECK_STR(out, "12 ns");
-    label_duration(1500, out); CHECK_STR(out, "1.50 \xC2\xB5s");
-    label_duration(2.5e9, out); CHECK_STR(out, "2.50 s");
+    length_show(12, out); CHECK_STR(out, "12 ns");
+    length_show(1500, out); CHECK_STR(out, "1.50 \xC2\xB5s");
+    length_show(2.5e9, out); CHECK_STR(out, "2.50 s");
 }
 
 TEST(the_time_axis_has_round_steps_and_exact_ticks)
@@ -164,6 +165,25 @@ TEST(gvl_states_differ_in_lightness_too)
         palette_to_oklch(palette_gvl((sim_gvl)state), &lightness[state], &chroma, &hue);
     CHECK(lightness[SIM_GVL_WAITING] > lightness[SIM_GVL_RUNNING] + 0.08f);
     CHECK(lightness[SIM_GVL_RUNNING] > lightness[SIM_GVL_BLOCKED] + 0.15f);
+}
+
+TEST(gvl_states_differ_in_shape_where_there_is_no_colour)
+{
+    for (int a = 0; a < 3; a++)
+        for (int b = 0; b < a; b++) {
+            palette_bands one = palette_gvl_bands((sim_gvl)a), other = palette_gvl_bands((sim_gvl)b);
+            float differs = 0; /* how much of the strip's width is taken by one of them alone */
+            for (int i = 0; i < 100; i++) {
+                float at = ((float)i + 0.5f) / 100;
+                bool in_one = false, in_other = false;
+                for (uint32_t k = 0; k < one.count; k++)
+                    in_one |= at >= one.at[k][0] && at < one.at[k][1];
+                for (uint32_t k = 0; k < other.count; k++)
+                    in_other |= at >= other.at[k][0] && at < other.at[k][1];
+                differs += in_one != in_other ? 0.01f : 0;
+            }
+            CHECK(differs > 0.25f);
+        }
 }
 
 TEST(colours_survive_the_way_to_oklch_and_back)

@@ -4,6 +4,7 @@
 #include "gpu/gpu.h"
 #include <errno.h>
 #include "view/palette.h"
+#include "view/tint.h"
 
 #define STB_IMAGE_WRITE_IMPLEMENTATION
 #define STB_IMAGE_WRITE_STATIC
@@ -281,6 +282,39 @@ TEST(a_span_is_seen_where_its_time_and_depth_are_in_its_methods_colour)
     }
 }
 
+TEST(every_camera_shows_every_way_of_colouring)
+{
+    static const view_input_event other_tint = {.type = VIEW_INPUT_TEXT, .text = "v"};
+    for (int kind = 0; kind < 3; kind++) {
+        session s;
+        picture p = plain_picture(&s, (view_camera)kind);
+        uint32_t track = catalog_fiber_at(s.catalog, 0)->track, seen[TINT_COUNT];
+        const catalog_method *m = catalog_method_of(s.catalog, 0, 2); /* A, [30, 90) ms */
+        const uint32_t wanted[TINT_COUNT] = {palette_method(m->hash, m->kind, 1), palette_method(tint_hash(TINT_OWNER, m), m->kind, 1),
+                                             tint_length(tint_step(60000000))};
+        for (int t = 0; t < TINT_COUNT; t++) {
+            const gpu_box *box = box_of(&p, track, 1, 30);
+            float x = box->low[0] + 0.25f * (box->high[0] - box->low[0]);
+            int px[2];
+            CHECK_EQ(box->color, wanted[t]);
+            if (kind == VIEW_CAMERA_THREADS)
+                to_px(&p, x, box->high[1], 0.5f * (box->low[2] + box->high[2]), px);
+            else
+                to_px(&p, x, 0.5f * (box->low[1] + box->high[1]), box->high[2], px);
+            seen[t] = pixel(&p, px[0], px[1]);
+            CHECK_EQ(gpu_read_id(p.gpu, (uint32_t)px[0], (uint32_t)px[1]), box->id);
+            if (kind != VIEW_CAMERA_THREADS) /* there tops are seen, in the light */
+                CHECK(difference(seen[t], box->color) <= 2);
+            for (int before = 0; before < t; before++)
+                CHECK((difference(seen[t], seen[before]) > 8) == (wanted[t] != wanted[before])); /* a name without a class owns itself */
+            CHECK(view_input(p.view, &other_tint));
+            picture_draw(&p, &s, &still_status, 0);
+        }
+        picture_close(&p);
+        session_delete(&s);
+    }
+}
+
 TEST(where_nothing_ran_there_is_background)
 {
     session s;
@@ -440,7 +474,7 @@ TEST(the_pointer_finds_the_box_that_the_id_attachment_has_there)
                 gpu_frame frame;
                 view_input(p.view, &move);
                 view_build(p.view, &model, &status, WIDTH, HEIGHT, 0, &frame);
-                bool is_hovered = view_hover(p.view, &hovered);
+                bool is_hovered = view_hover(p.view, &hovered) && hovered.kind <= VIEW_BOX_GVL; /* pauses have no id */
                 asked++;
                 found += is_drawn;
                 equal += is_drawn == is_hovered && (!is_drawn || is_same(&drawn, &hovered));

@@ -11,7 +11,9 @@
 
 #include "base/mem.h"
 #include "base/vec.h"
+#include "history/figures.h"
 #include "history/history.h"
+#include "history/notes.h"
 #include "sim/catalog.h"
 #include "sim/sim.h"
 #include "view/view.h"
@@ -23,6 +25,8 @@
 typedef struct session {
     catalog *catalog;
     history *history;
+    notes *notes;
+    figures *figures;
     sim *sim;
     VEC(ev) events;
     uint32_t stream, process;
@@ -35,14 +39,19 @@ typedef struct session {
 static void session_sink(void *context, uint32_t track, const sim_span *spans, size_t span_count)
 {
     CHECK_EQ(history_append(((session *)context)->history, track, spans, span_count), 0);
+    figures_take(((session *)context)->figures, track, spans, span_count);
 }
+
+static void session_note(void *context, const sim_note *note) { notes_take(((session *)context)->notes, note); }
 
 __attribute__((unused)) static void session_new(session *s)
 {
     *s = (session){.now_ns = SESSION_BEGIN_NS};
     CHECK_EQ(catalog_new(&s->catalog), 0);
     CHECK_EQ(history_new(&s->history, (size_t)256 << 20), 0);
-    sim_desc desc = {.catalog = s->catalog, .sink = session_sink, .context = s};
+    CHECK_EQ(notes_new(&s->notes), 0);
+    CHECK_EQ(figures_new(&s->figures, s->catalog), 0);
+    sim_desc desc = {.catalog = s->catalog, .sink = session_sink, .note = session_note, .context = s};
     CHECK_EQ(sim_new(&s->sim, &desc), 0);
 }
 
@@ -57,6 +66,8 @@ static void session_run(session *s)
 __attribute__((unused)) static void session_delete(session *s)
 {
     sim_delete(s->sim);
+    notes_delete(s->notes);
+    figures_delete(s->figures);
     history_delete(s->history);
     catalog_delete(s->catalog);
     vec_free(&s->events);
@@ -101,14 +112,27 @@ __attribute__((unused)) static void session_process(session *s, uint32_t pid, co
     session_process_of(s, pid, 1, command);
 }
 
-__attribute__((unused)) static uint32_t session_method(session *s, const char *name, uint32_t kind)
+__attribute__((unused)) static uint32_t session_method_in(session *s, const char *name, uint32_t kind, const char *path)
 {
     unsigned char payload[512];
-    ev_method_def def = {.kind = kind, .line = 1, .name_bytes = (uint32_t)strlen(name)};
+    ev_method_def def = {.kind = kind, .line = 1, .name_bytes = (uint32_t)strlen(name), .path_bytes = (uint32_t)strlen(path)};
     memcpy(payload, &def, sizeof def);
     memcpy(payload + sizeof def, name, def.name_bytes);
-    session_define(s, EV_DEFINE_METHOD, ++s->method_count, payload, (uint32_t)sizeof def + def.name_bytes);
+    memcpy(payload + sizeof def + def.name_bytes, path, def.path_bytes);
+    session_define(s, EV_DEFINE_METHOD, ++s->method_count, payload, (uint32_t)sizeof def + def.name_bytes + def.path_bytes);
     return s->method_count;
+}
+
+__attribute__((unused)) static uint32_t session_method(session *s, const char *name, uint32_t kind)
+{
+    return session_method_in(s, name, kind, "");
+}
+
+__attribute__((unused)) static void session_string(session *s, uint32_t number, const char *text)
+{
+    unsigned char payload[256] = {0};
+    memcpy(payload, text, strlen(text));
+    session_define(s, EV_DEFINE_STRING, number, payload, (uint32_t)strlen(text));
 }
 
 __attribute__((unused)) static void session_thread(session *s, uint32_t number, const char *name, bool is_main)
@@ -166,7 +190,7 @@ __attribute__((unused)) static void session_gc(session *s, double begin_ms, doub
 __attribute__((unused)) static view_model session_model(session *s)
 {
     session_run(s);
-    return (view_model){.catalog = s->catalog, .history = s->history, .sim = s->sim, .now_ns = s->now_ns};
+    return (view_model){.catalog = s->catalog, .history = s->history, .sim = s->sim, .notes = s->notes, .figures = s->figures, .now_ns = s->now_ns};
 }
 
 #endif

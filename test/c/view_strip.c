@@ -215,6 +215,35 @@ TEST(pauses_of_the_gc_and_the_frame_are_drawn)
     stage_close(&t);
 }
 
+TEST(marks_are_lines_across_the_strip_and_of_many_in_one_place_one_is_drawn)
+{
+    stage t;
+    stage_open(&t, 10);
+    stage_draw(&t, 2e9, 4e9);
+    size_t plain = t.quads.count;
+    t.model.notes = t.session.notes;
+    for (int i = 0; i < 1000; i++) /* all within a pixel */
+        notes_take(t.session.notes, &(sim_note){.at_ns = SESSION_BEGIN_NS + 6 * SECOND + (uint64_t)i, .kind = EV_MARK});
+    stage_draw(&t, 2e9, 4e9);
+    CHECK_EQ(t.quads.count, plain + 2); /* a line and its head */
+    notes_take(t.session.notes, &(sim_note){.at_ns = SESSION_BEGIN_NS + 8 * SECOND, .kind = EV_MARK});
+    const uint64_t own[] = {SESSION_BEGIN_NS + 5 * SECOND};
+    t.quads.count = 0;
+    strip_draw(&t.strip, &(strip_picture){.model = &t.model, .begin_ns = SESSION_BEGIN_NS, .frame_begin_ns = 2e9, .frame_end_ns = 4e9,
+                                           .width_px = WIDTH, .height_px = HEIGHT, .scale = 1, .marks = own, .mark_count = 1}, t.font, &t.quads);
+    CHECK_EQ(t.quads.count, plain + 6);
+    int seen = 0;
+    for (size_t i = 0; i < t.quads.count; i++) {
+        const gpu_quad *q = &t.quads.items[i];
+        for (int k = 0; k < 3; k++) {
+            static const double at_s[] = {5, 6, 8};
+            seen += q->high_px[0] - q->low_px[0] < 2 && q->high_px[1] - q->low_px[1] > 20 && fabsf(q->low_px[0] - x_of(&t, at_s[k] * 1e9)) < 2;
+        }
+    }
+    CHECK_EQ(seen, 3);
+    stage_close(&t);
+}
+
 TEST(a_frame_that_reaches_over_the_end_is_taken_by_the_edge_that_is_seen)
 {
     stage t;

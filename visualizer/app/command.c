@@ -1,5 +1,6 @@
 #include "app/command.h"
 
+#include "base/length.h"
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/vec.h"
@@ -90,20 +91,11 @@ int command_bad_option(const char *command, char **argv, const struct option *op
 
 bool command_time(const char *text, uint64_t *ns)
 {
-    static const struct { const char *name; double ns; } units[] = {
-        {"", 1e9}, {"s", 1e9}, {"ms", 1e6}, {"us", 1e3}, {"\xC2\xB5s", 1e3}, {"ns", 1}, {"min", 60e9},
-    };
-    char *end;
-    double value = strtod(text, &end);
-    if (!((text[0] >= '0' && text[0] <= '9') || text[0] == '.') || end == text || !(value >= 0))
+    uint64_t read_ns;
+    if (!length_read(text, 1e9, &read_ns) || read_ns == UINT64_MAX)
         return false;
-    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
-        if (strcmp(end, units[i].name) == 0 && value * units[i].ns < 1e18) {
-            *ns = (uint64_t)(value * units[i].ns + 0.5);
-            return true;
-        }
-    }
-    return false;
+    *ns = read_ns;
+    return true;
 }
 
 /* ---- files ------------------------------------------------------------------------------------------------------- */

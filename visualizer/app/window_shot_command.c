@@ -4,6 +4,7 @@
 
 #include "base/mem.h"
 #include "history/history.h"
+#include "history/notes.h"
 #include "sim/sim.h"
 
 #include <errno.h>
@@ -56,6 +57,7 @@ typedef struct film {
     catalog *catalog;
     history *history;
     sim *sim;
+    notes *notes;
     uint64_t last_ns, event_count;
 } film;
 
@@ -87,19 +89,24 @@ static void keep(void *context, uint32_t track, const sim_span *spans, size_t co
     history_append(((film *)context)->history, track, spans, count); /* what does not fit is counted there */
 }
 
+static void keep_note(void *context, const sim_note *note) { notes_take(((film *)context)->notes, note); }
+
 static int read_film(film *f, record_reader *reader)
 {
     int error = catalog_new(&f->catalog);
     if (!error)
         error = history_new(&f->history, OPTIONS_MEMORY_DEFAULT);
     if (!error)
-        error = sim_new(&f->sim, &(sim_desc){.catalog = f->catalog, .sink = keep, .context = f});
+        error = notes_new(&f->notes);
+    if (!error)
+        error = sim_new(&f->sim, &(sim_desc){.catalog = f->catalog, .sink = keep, .note = keep_note, .context = f});
     return error ? error : command_feed(reader, &(command_streams){open_stream, run_stream, close_stream, f, 0, "reading"});
 }
 
 static void film_free(film *f)
 {
     sim_delete(f->sim);
+    notes_delete(f->notes);
     history_delete(f->history);
     catalog_delete(f->catalog);
 }
@@ -110,7 +117,7 @@ static int draw_film(const film *f, const settings *s, uint64_t begin_ns, const 
 {
     char error[PATH_MAX + 256];
     history_stats kept = history_stats_of(f->history);
-    view_model model = {.catalog = f->catalog, .history = f->history, .sim = f->sim, .now_ns = f->last_ns};
+    view_model model = {.catalog = f->catalog, .history = f->history, .sim = f->sim, .notes = f->notes, .now_ns = f->last_ns};
     view_status status = {
         .event_count = f->event_count,
         .span_count = kept.span_count,

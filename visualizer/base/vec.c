@@ -18,3 +18,14 @@ bool vec_grow(void *items, size_t *capacity, size_t wanted, size_t element_bytes
     *capacity = new_capacity;
     return true;
 }
+
+bool vec_cover_with(void *items, size_t *count, size_t *capacity, size_t wanted, size_t element_bytes)
+{
+    if (wanted > *capacity && !vec_grow(items, capacity, wanted, element_bytes))
+        return false;
+    char *first;
+    memcpy(&first, items, sizeof first);
+    memset(first + *count * element_bytes, 0, (*capacity - *count) * element_bytes);
+    *count = *capacity;
+    return true;
+}

@@ -5,7 +5,6 @@
 #include "wire/event.h"
 
 #include <errno.h>
-#include <string.h>
 
 #define DEPTH_MAX (1u << 20) /* as history/: deeper is insane */
 
@@ -88,24 +87,14 @@ static methods *methods_of(figures *f, uint32_t process)
 
 static bool grow_methods(methods *m, size_t count)
 {
-    if (count > EV_NUMBER_MAX || !vec_reserve(m, count))
-        return false;
-    memset(m->items + m->count, 0, (m->capacity - m->count) * sizeof *m->items);
-    m->count = m->capacity;
-    return true;
+    return count <= EV_NUMBER_MAX && vec_cover(m, count);
 }
 
 static bool grow_depths(figures *f, sums *s, size_t count)
 {
     if (s->capacity == 0 && f->spare.count > 0)
         *s = f->spare.items[--f->spare.count];
-    if (count <= s->count)
-        return true;
-    if (count > DEPTH_MAX || !vec_reserve(s, count))
-        return false;
-    memset(s->items + s->count, 0, (s->capacity - s->count) * sizeof *s->items);
-    s->count = s->capacity;
-    return true;
+    return count <= DEPTH_MAX && vec_cover(s, count);
 }
 
 /* The stack is empty: its sums are all 0 but the lowest, which nobody asks for. */

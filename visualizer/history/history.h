@@ -48,6 +48,12 @@ enum {
     HISTORY_EVICTED = 4,       /* some of the spans below are no longer in memory (record/ may still have them) */
 };
 
+/* How much of its time is busy; of no time: all. */
+static inline float history_busy_share(const history_node *n)
+{
+    return n->end_ns > n->begin_ns ? (float)((double)n->busy_ns / (double)(n->end_ns - n->begin_ns)) : 1;
+}
+
 typedef struct history_stats {
     uint64_t span_count;    /* ever appended */
     uint64_t evicted_count; /* spans whose detail is gone, or that were never taken in (memory, insane depth) */

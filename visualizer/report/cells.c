@@ -149,24 +149,6 @@ unsigned cells_tail(pen *o, const char *text, size_t bytes, unsigned width)
     return write_part(o, text + i, bytes - i, width - 1) + 1;
 }
 
-static void three_digits(double value, const char *unit, char *out)
-{
-    int decimals = value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
-    snprintf(out, CELLS_BYTES, "%.*f%s", decimals, value, unit);
-}
-
-void cells_duration(double ns, char *out)
-{
-    if (ns < 999.5)
-        snprintf(out, CELLS_BYTES, "%.0f ns", ns);
-    else if (ns < 999.5e3)
-        three_digits(ns / 1e3, " \xC2\xB5s", out);
-    else if (ns < 999.5e6)
-        three_digits(ns / 1e6, " ms", out);
-    else
-        three_digits(ns / 1e9, " s", out);
-}
-
 void cells_count(uint64_t count, char *out)
 {
     char digits[20];

@@ -1,4 +1,4 @@
-/* report/cells.h - what stands in a table's cells: names that fit, times and counts that line up.
+/* report/cells.h - what stands in a table's cells: names that fit, counts that line up.
  * For:     text.c.
  * Idea:    columns are counted as a terminal shows them: wide characters take two, and what a terminal would obey, or
  *          what is not valid UTF-8, is shown as \xNN. So no name can upset a table, or the terminal.
@@ -26,7 +26,6 @@ unsigned cells_tail(pen *o, const char *text, size_t bytes, unsigned width);
 /* The first part, likewise. */
 unsigned cells_head(pen *o, const char *text, size_t bytes, unsigned width);
 
-void cells_duration(double ns, char *out);   /* "12.3 ms", "1.50 s", "250 µs": three significant digits */
 void cells_count(uint64_t count, char *out); /* "12,345,678" */
 void cells_percent(double part, double whole, char *out); /* "12.3%"; "" when whole is 0 */
 

@@ -1,5 +1,6 @@
 #include "report/write.h"
 
+#include "base/length.h"
 #include "base/mem.h"
 #include "report/cells.h"
 
@@ -56,7 +57,7 @@ static void columns(const text_view *v, const char *text)
 static void put_time(const text_view *v, double ns)
 {
     char text[CELLS_BYTES];
-    cells_duration(ns, text);
+    length_show(ns, text);
     cells_right(v->o, text, TIME_COLUMNS);
 }
 
@@ -117,7 +118,7 @@ static void write_summary(const text_view *v)
 {
     const report_model *m = v->m;
     char duration[CELLS_BYTES], events[CELLS_BYTES], text[CELLS_BYTES];
-    cells_duration((double)(m->end_ns - m->begin_ns), duration);
+    length_show((double)(m->end_ns - m->begin_ns), duration);
     cells_count(m->event_count, events);
     style(v, BOLD);
     if (v->how->title) {

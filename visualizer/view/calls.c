@@ -1,7 +1,5 @@
 #include "view/calls.h"
 
-#include "base/mem.h"
-
 #define NODES 256u
 #define OPEN 64u
 #define FIRST_STEP_NS UINT64_C(1000000)
@@ -128,7 +126,7 @@ bool calls_caller(const calls_query *q, const calls_call *call, uint32_t *method
     sim_span open;
     if (call->depth == 0)
         return false;
-    if (q->model->sim && sim_open_frames(q->model->sim, call->track, call->depth - 1, &open, 1) == 1 && open.begin_ns <= call->begin_ns) {
+    if (view_open_frame(q->model, call->track, call->depth - 1, &open) && open.begin_ns <= call->begin_ns) {
         *method = open.value;
         return true;
     }

@@ -1,5 +1,6 @@
 #include "view/details.h"
 
+#include "base/length.h"
 #include "view/label.h"
 #include "view/panels.h"
 #include "wire/event.h"
@@ -20,12 +21,17 @@ void details_place(const catalog_method *m, char *out, size_t bytes)
         snprintf(out, bytes, "%s", m->path);
 }
 
+/* What a call has called and what has ended, some of it folded. */
+static size_t callees_of(const history *h, const view_box_ref *r, history_node nodes[NODES])
+{
+    return history_query(h, r->track, r->depth + 1, r->begin_ns, r->end_ns, (r->end_ns - r->begin_ns) / (NODES / 4) + 1, nodes, NODES);
+}
+
 /* Busy time of the row above, within the call. False: memory no longer knows. */
 static bool busy_above(const scene_input *in, const view_box_ref *r, uint64_t *ns)
 {
     history_node nodes[NODES];
-    uint64_t resolution_ns = (r->end_ns - r->begin_ns) / (NODES / 4) + 1;
-    size_t count = history_query(in->history, r->track, r->depth + 1, r->begin_ns, r->end_ns, resolution_ns, nodes, NODES);
+    size_t count = callees_of(in->history, r, nodes);
     sim_span open;
     *ns = 0;
     for (size_t i = 0; i < count; i++) {
@@ -33,8 +39,7 @@ static bool busy_above(const scene_input *in, const view_box_ref *r, uint64_t *n
             return false;
         *ns += nodes[i].busy_ns;
     }
-    if (r->kind == VIEW_BOX_OPEN && in->model->sim && sim_open_frames(in->model->sim, r->track, r->depth + 1, &open, 1) == 1 &&
-        open.begin_ns < r->end_ns)
+    if (r->kind == VIEW_BOX_OPEN && view_open_frame(in->model, r->track, r->depth + 1, &open) && open.begin_ns < r->end_ns)
         *ns += r->end_ns - open.begin_ns;
     return count < NODES;
 }
@@ -46,9 +51,9 @@ void details_tip_of(details_tip *t, const scene_input *in, const view_box_ref *r
     view_box_ref *r = &t->ref;
     if (r->kind == VIEW_BOX_END || r->kind == VIEW_BOX_IDLE)
         r->kind = VIEW_BOX_OPEN;
-    if (r->kind == VIEW_BOX_OPEN)
+    if (r->is_open)
         r->end_ns = in->model->now_ns > r->begin_ns ? in->model->now_ns : r->end_ns;
-    if (r->kind == VIEW_BOX_GVL || r->span_count != 1)
+    if (r->kind > VIEW_BOX_OPEN || r->span_count != 1)
         return;
     t->is_self_known = busy_above(in, r, &above_ns);
     uint64_t length_ns = r->end_ns - r->begin_ns;
@@ -57,24 +62,23 @@ void details_tip_of(details_tip *t, const scene_input *in, const view_box_ref *r
 
 static void line_of_time(const details_tip *t, char *out, size_t bytes)
 {
-    char length[24], self[24];
+    char length[LENGTH_BYTES], self[LENGTH_BYTES];
     const view_box_ref *r = &t->ref;
-    label_duration((double)(r->end_ns - r->begin_ns), length);
-    label_duration((double)t->self_ns, self);
+    length_show((double)(r->end_ns - r->begin_ns), length);
+    length_show((double)t->self_ns, self);
     snprintf(out, bytes, "%s%s%s%s", length, t->is_self_known ? "   self " : "", t->is_self_known ? self : "",
-             r->kind == VIEW_BOX_OPEN ? "   still running"
-             : r->flags & HISTORY_UNWOUND ? "   ended by an exception or throw" : "");
+             r->is_open ? r->kind == VIEW_BOX_OPEN ? "   still running" : "   so far" : r->flags & HISTORY_UNWOUND ? "   ended by an exception or throw" : "");
 }
 
-static void line_of_fold(const details_tip *t, char *out, size_t bytes)
+static void line_of_fold(const details_tip *t, const char *many, char *out, size_t bytes)
 {
-    char count[16], busy[24], length[24], longest[24];
+    char count[16], busy[LENGTH_BYTES], length[LENGTH_BYTES], longest[LENGTH_BYTES];
     const view_box_ref *r = &t->ref;
     label_count((double)r->span_count, count);
-    label_duration((double)r->busy_ns, busy);
-    label_duration((double)(r->end_ns - r->begin_ns), length);
-    label_duration((double)r->longest_ns, longest);
-    snprintf(out, bytes, "%s calls in %s, busy %s, longest %s", count, length, busy, longest);
+    length_show((double)r->busy_ns, busy);
+    length_show((double)(r->end_ns - r->begin_ns), length);
+    length_show((double)r->longest_ns, longest);
+    snprintf(out, bytes, "%s %s in %s, busy %s, longest %s", count, many, length, busy, longest);
 }
 
 /* Number of the fiber whose call it is; 0: the thread's root fiber. */
@@ -89,18 +93,22 @@ static uint32_t fiber_of(const catalog *c, const view_box_ref *r)
 
 static void line_of_where(const details_tip *t, const scene_input *in, char *out, size_t bytes)
 {
-    char at[24], name[96];
+    char at[LENGTH_BYTES], name[160], depth[24] = "", fiber[24] = "";
     const view_box_ref *r = &t->ref;
-    const catalog_process *process = catalog_process_at(in->model->catalog, r->process);
-    label_duration(r->begin_ns > in->begin_ns ? (double)(r->begin_ns - in->begin_ns) : 0, at);
-    panels_lane_name(in->model->catalog, r->thread, name);
-    uint32_t fiber = fiber_of(in->model->catalog, r);
-    if (r->kind == VIEW_BOX_GVL)
-        snprintf(out, bytes, "at %s   thread %.48s   pid %u", at, name, process->pid);
-    else if (fiber != 0)
-        snprintf(out, bytes, "at %s   depth %u   thread %.48s, fiber %u   pid %u", at, r->depth, name, fiber, process->pid);
-    else
-        snprintf(out, bytes, "at %s   depth %u   thread %.48s   pid %u", at, r->depth, name, process->pid);
+    const catalog *c = in->model->catalog;
+    const catalog_process *process = catalog_process_at(c, r->process);
+    length_show(r->begin_ns > in->begin_ns ? (double)(r->begin_ns - in->begin_ns) : 0, at);
+    if (r->kind == VIEW_BOX_GC || r->thread >= catalog_thread_count(c)) {
+        panels_process_title(c, r->process, name);
+        snprintf(out, bytes, "at %s   %.100s", at, name);
+        return;
+    }
+    panels_lane_name(c, r->thread, name);
+    if (view_box_is_call(r))
+        snprintf(depth, sizeof depth, "   depth %u", r->depth);
+    if (view_box_is_call(r) && fiber_of(c, r) != 0)
+        snprintf(fiber, sizeof fiber, ", fiber %u", fiber_of(c, r));
+    snprintf(out, bytes, "at %s%s   thread %.48s%s   pid %u", at, depth, name, fiber, process->pid);
 }
 
 static const char *gvl_name(uint32_t state)
@@ -108,30 +116,83 @@ static const char *gvl_name(uint32_t state)
     return state == SIM_GVL_RUNNING ? "running (holds the GVL)" : state == SIM_GVL_WAITING ? "waiting for the GVL" : "blocked or sleeping";
 }
 
-size_t details_lines(const details_tip *t, const scene_input *in, char out[DETAILS_LINES][160])
+static size_t lines_of_call(const details_tip *t, const scene_input *in, char out[DETAILS_LINES][160])
 {
-    const view_box_ref *r = &t->ref;
-    const catalog_method *m = catalog_method_of(in->model->catalog, r->process, r->value);
+    const catalog_method *m = catalog_method_of(in->model->catalog, t->ref.process, t->ref.value);
     size_t n = 0;
-    bool is_folded = r->span_count != 1;
-    if (r->kind == VIEW_BOX_GVL)
-        snprintf(out[n++], 160, "%s%s", is_folded ? "mostly " : "", gvl_name(r->value));
-    else
-        snprintf(out[n++], 160, "%.150s", m->name);
-    if (r->kind != VIEW_BOX_GVL && is_folded)
-        snprintf(out[n++], 160, "takes most of these calls, too short to show alone: zoom in");
-    else if (r->kind != VIEW_BOX_GVL) {
-        details_place(m, out[n], 160);
-        n += out[n][0] != '\0';
-    }
+    bool is_folded = t->ref.span_count != 1;
+    snprintf(out[n++], 160, "%.150s", m->name);
     if (is_folded)
-        line_of_fold(t, out[n++], 160);
+        snprintf(out[n++], 160, "takes most of these calls, too short to show alone: zoom in");
+    else
+        details_place(m, out[n], 160);
+    n += !is_folded && out[n][0] != '\0';
+    if (is_folded)
+        line_of_fold(t, "calls", out[n++], 160);
     else
         line_of_time(t, out[n++], 160);
     line_of_where(t, in, out[n++], 160);
-    if (r->flags & HISTORY_OPEN_AT_START)
+    if (t->ref.flags & HISTORY_OPEN_AT_START)
         snprintf(out[n++], 160, "it ran before tracing began");
     return n;
+}
+
+/* A state of a thread, or a pause of the GC. */
+static size_t lines_of_state(const details_tip *t, const scene_input *in, const char *name, const char *many, char out[DETAILS_LINES][160])
+{
+    bool is_folded = t->ref.span_count != 1;
+    snprintf(out[0], 160, "%s", name);
+    if (is_folded)
+        line_of_fold(t, many, out[1], 160);
+    else
+        line_of_time(t, out[1], 160);
+    line_of_where(t, in, out[2], 160);
+    return 3;
+}
+
+static size_t lines_of_gvl(const details_tip *t, const scene_input *in, char out[DETAILS_LINES][160])
+{
+    char name[64];
+    snprintf(name, sizeof name, "%s%s", t->ref.span_count != 1 ? "mostly " : "", gvl_name(t->ref.value));
+    return lines_of_state(t, in, name, "states", out);
+}
+
+static size_t lines_of_span(const details_tip *t, const scene_input *in, char out[DETAILS_LINES][160])
+{
+    snprintf(out[0], 160, "%.150s", catalog_string_of(in->model->catalog, t->ref.process, t->ref.value));
+    snprintf(out[1], 160, t->ref.span_count == 1 ? "a span of the program's own" : "the longest of these spans, too short to show alone: zoom in");
+    if (t->ref.span_count == 1)
+        line_of_time(t, out[2], 160);
+    else
+        line_of_fold(t, "spans", out[2], 160);
+    line_of_where(t, in, out[3], 160);
+    return 4;
+}
+
+static size_t lines_of_mark(const details_tip *t, const scene_input *in, char out[DETAILS_LINES][160])
+{
+    char at[LENGTH_BYTES];
+    if (t->ref.process == CATALOG_NONE) {
+        length_show(t->ref.begin_ns > in->begin_ns ? (double)(t->ref.begin_ns - in->begin_ns) : 0, at);
+        snprintf(out[0], 160, "mark %u", t->ref.value);
+        snprintf(out[1], 160, "at %s   set here, with M", at);
+        return 2;
+    }
+    snprintf(out[0], 160, "%.150s", catalog_string_of(in->model->catalog, t->ref.process, t->ref.value));
+    snprintf(out[1], 160, "a mark of the program's own");
+    line_of_where(t, in, out[2], 160);
+    return 3;
+}
+
+size_t details_lines(const details_tip *t, const scene_input *in, char out[DETAILS_LINES][160])
+{
+    switch (t->ref.kind) {
+    case VIEW_BOX_GVL: return lines_of_gvl(t, in, out);
+    case VIEW_BOX_GC: return lines_of_state(t, in, t->ref.span_count == 1 ? "GC pause" : "GC pauses", "pauses", out);
+    case VIEW_BOX_SPAN: return lines_of_span(t, in, out);
+    case VIEW_BOX_MARK: return lines_of_mark(t, in, out);
+    default: return lines_of_call(t, in, out);
+    }
 }
 
 /* ---- the panel ------------------------------------------------------------------------------------------------ */
@@ -139,7 +200,7 @@ size_t details_lines(const details_tip *t, const scene_input *in, char out[DETAI
 static details_arc *arc_of(details_arc *arcs, uint32_t *count, focus_method m)
 {
     for (uint32_t i = 0; i < *count; i++)
-        if (arcs[i].method.process == m.process && arcs[i].method.number == m.number)
+        if (focus_is_one(arcs[i].method, m))
             return &arcs[i];
     if (*count == DETAILS_ARCS)
         return NULL;
@@ -166,8 +227,7 @@ static void look_at_call(details *d, const calls_query *q, const view_box_ref *r
         arc->calls++;
         arc->total_ns += r->end_ns - r->begin_ns;
     }
-    uint64_t resolution_ns = (r->end_ns - r->begin_ns) / (NODES / 4) + 1;
-    size_t count = history_query(q->history, r->track, r->depth + 1, r->begin_ns, r->end_ns, resolution_ns, nodes, NODES);
+    size_t count = callees_of(q->history, r, nodes);
     for (size_t i = 0; i < count; i++) {
         arc = arc_of(d->callees, &d->callee_count, (focus_method){r->process, nodes[i].value});
         if (arc) {
@@ -185,7 +245,7 @@ static void look_in_sight(details *d, const scene *s, const scene_input *in)
     for (size_t i = 0; i < s->refs.count; i++) {
         const view_box_ref *r = &s->refs.items[i];
         bool is_open = r->kind == VIEW_BOX_OPEN;
-        if ((r->kind != VIEW_BOX_CALL && !is_open) || !focus_same(in->model->catalog, (focus_method){r->process, r->value}, d->method))
+        if (!view_box_is_call(r) || !focus_same(in->model->catalog, (focus_method){r->process, r->value}, d->method))
             continue;
         d->sight_calls += r->span_count;
         d->sight_ns += r->busy_ns;
@@ -225,7 +285,7 @@ static void sum_up(details *d, const scene_input *in)
 
 void details_update(details *d, focus_method method, const scene *s, const scene_input *in, double time_s)
 {
-    bool is_new = method.process != d->method.process || method.number != d->method.number;
+    bool is_new = !focus_is_one(method, d->method);
     d->age_s += time_s;
     if (!is_new && d->age_s < DETAILS_EVERY_S)
         return;
@@ -245,4 +305,17 @@ void details_update(details *d, focus_method method, const scene *s, const scene
         d->rate_ns = in->model->now_ns;
     }
     look_in_sight(d, s, in);
+}
+
+void details_basis(const details *d, char *out, size_t bytes)
+{
+    char looked[16], all[16];
+    label_count((double)d->call_count, looked);
+    label_count((double)d->sight_calls, all);
+    if (d->call_count == 0)
+        snprintf(out, bytes, "no single call in sight");
+    else if (d->call_count < d->sight_calls)
+        snprintf(out, bytes, "of %s among %s in sight", looked, all);
+    else
+        snprintf(out, bytes, "of %s %s in sight", looked, d->call_count == 1 ? "call" : "calls");
 }

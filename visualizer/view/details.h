@@ -47,6 +47,9 @@ size_t details_lines(const details_tip *t, const scene_input *in, char out[DETAI
 /* time_s: since the last call. Another method than the last time: at once. */
 void details_update(details *d, focus_method method, const scene *s, const scene_input *in, double time_s);
 
+/* What callers and callees were counted from: "of 12 calls in sight", "of 200 among 1.20 k in sight" (the others are folded, or too many). */
+void details_basis(const details *d, char *out, size_t bytes);
+
 /* "app/models/user.rb:12"; "" when it is not known. out[bytes]. */
 void details_place(const catalog_method *m, char *out, size_t bytes);
 

@@ -1,34 +1,18 @@
 #include "view/find.h"
 
+#include "base/length.h"
 #include "view/panels.h"
 
 #include <ctype.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+
+#define MS 1e6 /* what a number alone counts */
 
 void find_init(find *f) { *f = (find){.most_ns = UINT64_MAX}; }
 void find_free(find *f) { pattern_free(&f->regex); }
 
 /* ---- what the text says --------------------------------------------------------------------------------------- */
-
-static bool read_duration(const char *word, uint64_t *ns)
-{
-    char *unit;
-    double value = strtod(word, &unit), factor = 1e6; /* a number alone: ms */
-    if (unit == word || value < 0)
-        return false;
-    if (strcmp(unit, "ns") == 0)
-        factor = 1;
-    else if (strcmp(unit, "us") == 0 || strcmp(unit, "\xC2\xB5s") == 0)
-        factor = 1e3;
-    else if (strcmp(unit, "s") == 0)
-        factor = 1e9;
-    else if (*unit && strcmp(unit, "ms") != 0)
-        return false;
-    *ns = value * factor >= 1e18 ? UINT64_MAX : (uint64_t)(value * factor);
-    return true;
-}
 
 static const char *after(const char *word, const char *prefix)
 {
@@ -45,15 +29,14 @@ static void add(const char **list, size_t *count, const char *word)
 static void read_word(find *f, const char *word)
 {
     const char *rest;
-    uint64_t ns;
     if ((rest = after(word, "thread:")) != NULL)
         add(f->threads, &f->thread_count, rest);
     else if ((rest = after(word, "process:")) != NULL || (rest = after(word, "pid:")) != NULL)
         add(f->processes, &f->process_count, rest);
-    else if ((rest = after(word, "dur>")) != NULL || (rest = after(word, "dur>=")) != NULL)
-        f->least_ns = read_duration(rest + (*rest == '='), &ns) ? ns : f->least_ns;
+    else if ((rest = after(word, "dur>")) != NULL)
+        length_read(rest + (*rest == '='), MS, &f->least_ns);
     else if ((rest = after(word, "dur<")) != NULL)
-        f->most_ns = read_duration(rest + (*rest == '='), &ns) ? ns : f->most_ns;
+        length_read(rest + (*rest == '='), MS, &f->most_ns);
     else
         add(f->parts, &f->part_count, word);
 }
@@ -214,8 +197,6 @@ static bool contains(const char *text, const char *part)
 {
     return has_capital(part) ? strstr(text, part) != NULL : strcasestr(text, part) != NULL;
 }
-
-bool find_has_name(const find *f) { return f->part_count > 0 || f->has_regex; }
 
 bool find_method(const find *f, const catalog_method *m)
 {

@@ -46,7 +46,6 @@ void find_set(find *f, const char *text);
 void find_insert(find *f, const char *utf8);
 bool find_key(find *f, view_key key, uint32_t modifiers); /* editing keys; true: it was one */
 
-bool find_has_name(const find *f); /* does it ask for methods at all? */
 bool find_method(const find *f, const catalog_method *m);
 bool find_thread(const find *f, const catalog *c, uint32_t thread);   /* by name, number and process */
 bool find_duration(const find *f, uint64_t ns);

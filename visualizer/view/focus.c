@@ -17,8 +17,6 @@ void focus_free(focus *f)
     vec_free(&f->threads);
 }
 
-static bool is_one(focus_method a, focus_method b) { return a.process == b.process && a.number == b.number; }
-
 void focus_update(focus *f, const catalog *c)
 {
     enum { THREADS_ANEW = 32 }; /* frames: threads may be named late */
@@ -29,7 +27,7 @@ void focus_update(focus *f, const catalog *c)
             memset(f->threads.items, 0, f->threads.count);
         f->thread_age = 0;
     }
-    if (!is_other_find && is_one(f->hovered, f->seen_hovered) && is_one(f->selected, f->seen_selected))
+    if (!is_other_find && focus_is_one(f->hovered, f->seen_hovered) && focus_is_one(f->selected, f->seen_selected))
         return;
     for (size_t i = 0; i < f->methods.count; i++)
         if (f->methods.items[i].count > 0)
@@ -43,7 +41,7 @@ bool focus_same(const catalog *c, focus_method a, focus_method b)
 {
     if (a.process == CATALOG_NONE || b.process == CATALOG_NONE)
         return false;
-    if (is_one(a, b))
+    if (focus_is_one(a, b))
         return true;
     if (a.process == b.process)
         return false; /* numbers of a process are of different methods */
@@ -65,17 +63,8 @@ static uint8_t judge(focus *f, uint32_t process, uint32_t number)
     return verdict;
 }
 
-/* The byte at index, the list made long enough; NULL: memory is out. */
-static uint8_t *byte_at(focus_bytes *bytes, size_t index)
-{
-    if (index >= bytes->count) {
-        if (!vec_reserve(bytes, index + 1))
-            return NULL;
-        memset(bytes->items + bytes->count, 0, bytes->capacity - bytes->count);
-        bytes->count = bytes->capacity;
-    }
-    return &bytes->items[index];
-}
+/* The byte at index; NULL: memory is out. */
+static uint8_t *byte_at(focus_bytes *bytes, size_t index) { return vec_cover(bytes, index + 1) ? &bytes->items[index] : NULL; }
 
 uint8_t focus_verdict(focus *f, uint32_t process, uint32_t number)
 {
@@ -103,15 +92,19 @@ bool focus_thread(focus *f, uint32_t thread)
     return *verdict == 2;
 }
 
+bool focus_found(focus *f, uint32_t process, uint32_t method, uint32_t thread, uint64_t ns)
+{
+    return focus_verdict(f, process, method) & FOCUS_FOUND && focus_thread(f, thread) && find_duration(f->find, ns);
+}
+
 uint32_t focus_color(focus *f, uint32_t color, uint32_t process, uint32_t method, uint32_t thread, uint64_t longest_ns)
 {
     bool has_selection = f->selected.process != CATALOG_NONE;
     if (!has_selection && f->hovered.process == CATALOG_NONE && !f->find->is_active)
         return color;
-    uint8_t verdict = focus_verdict(f, process, method);
-    if (f->find->is_active && !(verdict & FOCUS_FOUND && focus_thread(f, thread) && find_duration(f->find, longest_ns)))
+    if (f->find->is_active && !focus_found(f, process, method, thread, longest_ns))
         return palette_mix(PALETTE_BACKGROUND, color, NOT_FOUND_SHARE);
-    if (verdict & (FOCUS_SELECTED | FOCUS_HOVERED))
+    if (focus_verdict(f, process, method) & (FOCUS_SELECTED | FOCUS_HOVERED))
         return palette_mix(color, 0xffffffffu, LIT_SHARE);
     return has_selection ? palette_mix(PALETTE_BACKGROUND, color, ASIDE_SHARE) : color;
 }
@@ -119,4 +112,9 @@ uint32_t focus_color(focus *f, uint32_t color, uint32_t process, uint32_t method
 bool focus_is_call(const focus *f, uint32_t track, uint32_t depth, uint64_t begin_ns)
 {
     return f->call.is_set && f->call.track == track && f->call.depth == depth && f->call.begin_ns == begin_ns;
+}
+
+bool focus_is_span(const focus *f, uint32_t process, uint32_t id, uint64_t begin_ns)
+{
+    return f->span.is_set && f->span.process == process && f->span.id == id && f->span.begin_ns == begin_ns;
 }

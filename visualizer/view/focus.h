@@ -30,9 +30,16 @@ typedef struct focus_call { /* one call that the user has pointed at */
     bool is_set;
 } focus_call;
 
+typedef struct focus_span { /* one of the program's own spans, that the user has clicked */
+    uint64_t begin_ns, end_ns;
+    uint32_t process, thread, string, id;
+    bool is_set;
+} focus_span;
+
 typedef struct focus {
     focus_method hovered, selected;
     focus_call call;
+    focus_span span;
     const find *find; /* borrowed */
     const catalog *catalog; /* borrowed, until the next focus_update */
     VEC(focus_bytes) methods; /* by process, by number */
@@ -45,12 +52,16 @@ typedef struct focus {
 void focus_free(focus *f);
 void focus_update(focus *f, const catalog *c);
 
+static inline bool focus_is_one(focus_method a, focus_method b) { return a.process == b.process && a.number == b.number; }
 bool focus_same(const catalog *c, focus_method a, focus_method b); /* the same name, place and kind, also in another process */
 uint8_t focus_verdict(focus *f, uint32_t process, uint32_t method);
 bool focus_thread(focus *f, uint32_t thread); /* do the filters let it through? */
+/* Is a call of that length looked for? Asked only while find.is_active. */
+bool focus_found(focus *f, uint32_t process, uint32_t method, uint32_t thread, uint64_t ns);
 
 /* The colour of a call's box. */
 uint32_t focus_color(focus *f, uint32_t color, uint32_t process, uint32_t method, uint32_t thread, uint64_t longest_ns);
+bool focus_is_span(const focus *f, uint32_t process, uint32_t id, uint64_t begin_ns);
 bool focus_is_call(const focus *f, uint32_t track, uint32_t depth, uint64_t begin_ns);
 
 #endif

@@ -1,5 +1,5 @@
 /* view/font.h - glyphs as signed distances in one atlas, and text as quads.
- * For:     scene.c, panels.c.
+ * For:     labels.c, paint.c, strip.c, view.c.
  * Idea:    a glyph is put into the atlas the first time that it is shown, so any script that a font of this machine has works
  *          and start-up makes letters only. What one font lacks is looked for in the next one that fontconfig names.
  * Use:     font_new; font_measure, font_draw; font_atlas → gpu_set_atlas when it says that it has changed; font_delete.

@@ -14,7 +14,7 @@ static hot_method *entry_of(hot *h, uint32_t process, uint32_t number)
         hot_method *e = &h->table[at];
         if (e->method.process == CATALOG_NONE)
             e->method = (focus_method){process, number};
-        if (e->method.process == process && e->method.number == number)
+        if (focus_is_one(e->method, (focus_method){process, number}))
             return e;
     }
     return NULL;
@@ -29,8 +29,6 @@ static int64_t seen_ns(const scene *s, const view_box_ref *r)
     double share = (double)(to - from) / (double)(r->end_ns - r->begin_ns);
     return (int64_t)((double)r->busy_ns * share);
 }
-
-static bool is_call(const view_box_ref *r) { return r->kind == VIEW_BOX_CALL || r->kind == VIEW_BOX_OPEN; }
 
 /* The end of the run of boxes of one row that begins at first; boxes of another kind in it are left out later. */
 static size_t row_end(const scene *s, size_t first)
@@ -50,7 +48,7 @@ static void take_row(hot *h, const scene *s, size_t begin, size_t end)
     if (end < s->refs.count && r[end].track == r[begin].track)
         below_end = row_end(s, end);
     for (size_t i = begin; i < end; i++) {
-        if (!is_call(&r[i]))
+        if (!view_box_is_call(&r[i]))
             continue;
         int64_t ns = seen_ns(s, &r[i]);
         hot_method *own = entry_of(h, r[i].process, r[i].value), *caller = NULL;
@@ -58,7 +56,7 @@ static void take_row(hot *h, const scene *s, size_t begin, size_t end)
             own->self_ns += ns;
             own->calls += r[i].span_count;
         }
-        while (below < below_end && (r[below].begin_ns > r[i].begin_ns || !is_call(&r[below])))
+        while (below < below_end && (r[below].begin_ns > r[i].begin_ns || !view_box_is_call(&r[below])))
             below++;
         if (below < below_end)
             caller = entry_of(h, r[below].process, r[below].value);

@@ -1,6 +1,5 @@
 #include "view/inspect.h"
 
-#include "base/mem.h"
 #include "view/inspect_draw.h"
 #include "view/pick.h"
 
@@ -10,7 +9,8 @@
 
 #define CLICK_PX 4.0f /* a press that moved less is no drag */
 #define COUNT_EVERY_S 0.25
-#define LINE_S 6.0
+#define LINE_PX 3.0f  /* so near to a mark's line the pointer is at it */
+#define AXIS_PX 12.0f /* so near to the time axis a drag measures */
 
 void inspect_init(inspect *i, float scale)
 {
@@ -32,13 +32,21 @@ void inspect_say(inspect *i, const char *line)
     i->line_age_s = 0;
 }
 
-static bool has_selection(const inspect *i) { return i->focus.selected.process != CATALOG_NONE; }
+static bool has_method(const inspect *i) { return i->focus.selected.process != CATALOG_NONE; }
+static bool has_selection(const inspect *i) { return has_method(i) || i->focus.span.is_set; }
 
 static void select_method(inspect *i, focus_method m)
 {
     i->focus.selected = m;
-    i->focus.call.is_set = false;
+    i->focus.call.is_set = i->focus.span.is_set = false;
     i->is_framed = false;
+}
+
+static void select_span(inspect *i, const view_box_ref *r)
+{
+    select_method(i, FOCUS_NOTHING);
+    i->focus.span = (focus_span){.begin_ns = r->begin_ns, .end_ns = r->end_ns, .process = r->process, .thread = r->thread, .string = r->value,
+                                 .id = r->track, .is_set = true};
 }
 
 static void select_call(inspect *i, const calls_call *call)
@@ -47,6 +55,9 @@ static void select_call(inspect *i, const calls_call *call)
     i->focus.call = (focus_call){.begin_ns = call->begin_ns, .track = call->track, .depth = call->depth, .is_set = true};
     i->call = *call;
 }
+
+/* Is there something that F frames? */
+static bool has_stretch(const inspect *i) { return i->measure.is_set || i->focus.span.is_set || i->focus.call.is_set; }
 
 /* ---- input: only noted ---------------------------------------------------------------------------------------- */
 
@@ -65,7 +76,46 @@ static bool is_dragged(const inspect *i)
     return hypotf(i->x_px - i->press_x_px, i->y_px - i->press_y_px) > CLICK_PX * i->scale;
 }
 
-static bool take_button(inspect *i, const view_input_event *e, bool *changes)
+static bool time_at(const nav *n, float x_px, float y_px, double *ns)
+{
+    double x;
+    if (!camera_film_x(&n->camera, x_px, y_px, n->scene.z_end, &x))
+        return false;
+    *ns = fmin(fmax(camera_time(&n->pose, x), 0), n->now_ns);
+    return true;
+}
+
+static bool is_on_axis(const inspect *i, const nav *n, float x_px, float y_px)
+{
+    double x;
+    float px[2], height_px = n->camera.height_px - n->scene.strip_px;
+    return camera_film_x(&n->camera, x_px, y_px, n->scene.z_end, &x) &&
+           scene_axis_point(&n->camera, (float)x, n->scene.z_end, fmaxf(n->flame, n->threads), height_px, i->scale, px) &&
+           fabsf(y_px - px[1]) < AXIS_PX * i->scale;
+}
+
+/* A stretch of time is measured by dragging along the time axis or, with Shift, anywhere. True: the pointer is at it. */
+static bool take_measure(inspect *i, const view_input_event *e, const nav *n, bool is_free)
+{
+    inspect_measure *m = &i->measure;
+    if (e->is_down) {
+        bool begins = is_free && !n->has_help && !(e->modifiers & VIEW_MOD_CTRL) &&
+                      (e->modifiers & VIEW_MOD_SHIFT || is_on_axis(i, n, e->x_px, e->y_px)) && time_at(n, e->x_px, e->y_px, &m->from_ns);
+        if (begins) {
+            m->to_ns = m->from_ns;
+            m->is_dragged = m->is_set = true;
+            i->is_framed = false;
+        }
+        return begins;
+    }
+    if (!m->is_dragged)
+        return false;
+    m->is_dragged = false;
+    m->is_set = is_dragged(i); /* a click takes it away */
+    return true;
+}
+
+static bool take_button(inspect *i, const view_input_event *e, const nav *n, bool *changes)
 {
     i->x_px = e->x_px;
     i->y_px = e->y_px;
@@ -75,6 +125,12 @@ static bool take_button(inspect *i, const view_input_event *e, bool *changes)
     if (e->is_down) {
         i->press_x_px = e->x_px;
         i->press_y_px = e->y_px;
+    }
+    if (take_measure(i, e, n, !place)) {
+        *changes = true;
+        return true;
+    }
+    if (e->is_down) {
         i->is_pressed = true;
         i->pressed_place = place ? (int)(place - i->places) + 1 : 0;
         return place != NULL;
@@ -95,6 +151,8 @@ static bool take_escape(inspect *i, bool *changes)
         find_clear(&i->find);
     else if (i->tabbed)
         i->tabbed = 0;
+    else if (i->measure.is_set)
+        i->measure = (inspect_measure){0};
     else if (has_selection(i))
         select_method(i, FOCUS_NOTHING);
     else if (i->has_hot)
@@ -150,7 +208,7 @@ static bool take_key(inspect *i, const view_input_event *e, const nav *n, bool *
             find_open(&i->find);
             return true;
         }
-        if (i->find.is_open || !i->focus.call.is_set || i->is_framed)
+        if (i->find.is_open || !has_stretch(i) || i->is_framed)
             return i->find.is_open;
         i->wants_frame = true;
         return true;
@@ -192,12 +250,14 @@ bool inspect_input(inspect *i, const view_input_event *e, const nav *n, bool *ch
         i->x_px = e->x_px;
         i->y_px = e->y_px;
         *changes = true;
-        return i->is_pressed && i->pressed_place > 0;
+        if (i->measure.is_dragged)
+            time_at(n, e->x_px, e->y_px, &i->measure.to_ns);
+        return i->measure.is_dragged || (i->is_pressed && i->pressed_place > 0);
     case VIEW_INPUT_LEAVE:
-        i->is_inside = i->is_pressed = false;
+        i->is_inside = i->is_pressed = i->measure.is_dragged = false;
         *changes = true;
         return false;
-    case VIEW_INPUT_BUTTON: return take_button(i, e, changes);
+    case VIEW_INPUT_BUTTON: return take_button(i, e, n, changes);
     case VIEW_INPUT_KEY:
         i->is_resting |= e->is_down;
         return take_key(i, e, n, changes);
@@ -221,37 +281,79 @@ void inspect_begin(inspect *i, const view_model *model)
     focus_update(&i->focus, model->catalog);
 }
 
+void inspect_measured(const inspect *i, uint64_t base_ns, uint64_t out_ns[2])
+{
+    const inspect_measure *m = &i->measure;
+    out_ns[0] = base_ns + (m->is_set ? (uint64_t)fmin(m->from_ns, m->to_ns) : 0);
+    out_ns[1] = base_ns + (m->is_set ? (uint64_t)fmax(m->from_ns, m->to_ns) : 0);
+}
+
 static calls_call call_of(const view_box_ref *r)
 {
     return (calls_call){.begin_ns = r->begin_ns, .end_ns = r->end_ns, .track = r->track, .depth = r->depth, .method = r->value,
                         .thread = r->thread, .process = r->process, .is_open = r->kind != VIEW_BOX_CALL};
 }
 
+/* A mark's flag: its head, or the line that hangs from it. */
+static bool flag_at(const inspect *i, bool is_line, view_box_ref *out)
+{
+    float near = LINE_PX * i->scale;
+    for (uint32_t n = i->flag_count; n-- > 0;) {
+        const inspect_flag *f = &i->flags[n];
+        if (is_line ? i->x_px < f->x0 - near || i->x_px > f->x0 + near || i->y_px < f->y0 || i->y_px > f->bottom
+                    : i->x_px < f->x0 || i->x_px > f->x1 || i->y_px < f->y0 || i->y_px > f->y1)
+            continue;
+        *out = f->ref;
+        return true;
+    }
+    return false;
+}
+
+/* The lines of text at the edges of a chart, and the time strip, hide what is behind them. */
+static bool is_in_picture(const inspect *i, const nav *n)
+{
+    float bottom_px = n->camera.height_px - n->scene.strip_px;
+    if (n->mode != VIEW_CAMERA_SCENE)
+        return i->y_px >= 40 * i->scale && i->y_px < bottom_px - 34 * i->scale;
+    return i->y_px < bottom_px;
+}
+
+/* A line of a mark is thin: what lies below it goes first, but for a pause, which may be wide. */
+static bool find_pointed(const inspect *i, const nav *n, const scene *s, const scene_input *in, view_box_ref *out)
+{
+    if (!is_in_picture(i, n))
+        return false;
+    if (flag_at(i, false, out))
+        return true;
+    bool has_box = pick_at(s, in->camera, i->x_px, i->y_px, out);
+    return (has_box && out->kind != VIEW_BOX_GC) || flag_at(i, true, out) || has_box;
+}
+
 static void point(inspect *i, const nav *n, const scene *s, const scene_input *in)
 {
-    float x;
-    bool is_over_panel = i->is_inside && !i->is_resting && place_at(i, i->x_px, i->y_px) != NULL;
-    uint32_t box = PICK_NONE;
-    if (i->is_inside && !i->is_resting && !is_over_panel && n->drag == NAV_DRAG_NONE && !n->has_help)
-        box = pick_box(s, in->camera, i->x_px, i->y_px, &x);
-    i->has_tip = box != PICK_NONE;
+    view_box_ref ref;
+    bool is_pointing = i->is_inside && !i->is_resting;
+    const inspect_place *place = is_pointing ? place_at(i, i->x_px, i->y_px) : NULL;
+    bool is_free = is_pointing && !place && n->drag == NAV_DRAG_NONE && !i->measure.is_dragged && !n->has_help;
+    i->has_tip = is_free && find_pointed(i, n, s, in, &ref);
     i->focus.hovered = FOCUS_NOTHING;
-    const inspect_place *place = is_over_panel ? place_at(i, i->x_px, i->y_px) : i->tabbed ? &i->places[i->tabbed - 1] : NULL;
+    if (!place && i->tabbed)
+        place = &i->places[i->tabbed - 1];
     if (place && place->action == INSPECT_SELECT)
         i->focus.hovered = place->method; /* what a list names lights up, too */
     if (!i->has_tip)
         return;
-    details_tip_of(&i->tip, in, &s->refs.items[box]);
-    if (i->tip.ref.kind != VIEW_BOX_GVL)
-        i->focus.hovered = (focus_method){i->tip.ref.process, i->tip.ref.value};
+    details_tip_of(&i->tip, in, &ref);
+    if (view_box_is_call(&i->tip.ref)) /* of a box's parts it tells the whole */
+        i->focus.hovered = (focus_method){ref.process, ref.value};
 }
 
-/* Move in time, so that a call is in sight; the window stays as wide as it is, if the call fits. */
-static void reveal(nav *n, const scene_input *in, const calls_call *call, bool is_framed)
+/* Move in time, so that a call or a span is in sight; the window stays as wide as it is, if it fits. */
+static void reveal(nav *n, const scene_input *in, uint64_t begin_ns, uint64_t end_ns, bool is_framed)
 {
-    double begin = (double)(int64_t)(call->begin_ns - in->base_ns), end = (double)(int64_t)(call->end_ns - in->base_ns);
+    double begin = (double)(int64_t)(begin_ns - in->base_ns), end = (double)(int64_t)(end_ns - in->base_ns);
     double window = n->goal.window_ns, length = end - begin, middle = 0.5 * (begin + end);
-    bool is_in_sight = call->begin_ns >= in->begin_ns && begin > n->goal.center_ns - 0.45 * window && end < n->goal.center_ns + 0.45 * window;
+    bool is_in_sight = begin_ns >= in->begin_ns && begin > n->goal.center_ns - 0.45 * window && end < n->goal.center_ns + 0.45 * window;
     if (is_framed)
         window = length * 1.5 + 1000;
     else if (is_in_sight && length > 0.002 * window)
@@ -266,34 +368,59 @@ static void reveal(nav *n, const scene_input *in, const calls_call *call, bool i
 /* Not of a method. */
 static bool is_of_window(view_ask ask) { return ask == VIEW_ASK_PICTURE || ask == VIEW_ASK_RECORD; }
 
-static void source_of(inspect *i, const scene_input *in)
+static void refuse(inspect *i, const char *what, const char *why)
+{
+    i->request.ask = VIEW_ASK_NONE;
+    snprintf(i->line, sizeof i->line, "%.200s %s", what, why);
+    i->line_age_s = 0;
+}
+
+static void copy(inspect *i, const char *what, const char *where)
+{
+    i->request.ask = VIEW_ASK_COPY;
+    snprintf(i->request.text, sizeof i->request.text, "%.4000s%s%.4000s", what, where[0] ? " " : "", where);
+    snprintf(i->line, sizeof i->line, "copied: %.240s", i->request.text);
+    i->line_age_s = 0;
+}
+
+/* The name of the span that is selected, or pointed at while nothing is; NULL: none is. */
+static const char *span_name(const inspect *i, const scene_input *in)
+{
+    const focus_span *s = &i->focus.span;
+    if (s->is_set)
+        return catalog_string_of(in->model->catalog, s->process, s->string);
+    if (!has_selection(i) && i->has_tip && i->tip.ref.kind == VIEW_BOX_SPAN)
+        return catalog_string_of(in->model->catalog, i->tip.ref.process, i->tip.ref.value);
+    return NULL;
+}
+
+/* What is to be copied, or which file to be opened. */
+static void answer_request(inspect *i, const scene_input *in)
 {
     focus_method m = has_selection(i) ? i->focus.selected : i->focus.hovered;
     view_ask ask = i->request.ask;
-    i->request = (view_request){0};
-    if (ask == VIEW_ASK_NONE)
+    const char *span = span_name(i, in);
+    i->request = (view_request){.ask = ask};
+    if (ask == VIEW_ASK_NONE || is_of_window(ask))
         return;
-    if (!is_of_window(ask) && m.process == CATALOG_NONE) {
-        inspect_say(i, "point at a call or click it first");
-        return;
-    }
-    i->request.ask = ask;
-    if (is_of_window(ask))
-        return;
-    const catalog_method *method = catalog_method_of(in->model->catalog, m.process, m.number);
-    if (ask == VIEW_ASK_COPY) {
+    if (span && ask == VIEW_ASK_COPY) {
+        copy(i, span, "");
+    } else if (span) {
+        refuse(i, span, "is a span of the program's own: it has no source file");
+    } else if (m.process == CATALOG_NONE) {
+        refuse(i, "point at a call", "or click it first");
+    } else {
+        const catalog_method *method = catalog_method_of(in->model->catalog, m.process, m.number);
         char place[4096];
         details_place(method, place, sizeof place);
-        snprintf(i->request.text, sizeof i->request.text, "%.4000s%s%s", method->name, place[0] ? " " : "", place);
-        snprintf(i->line, sizeof i->line, "copied: %.240s", i->request.text);
-        i->line_age_s = 0;
-    } else if (method->path_bytes == 0 || method->path[0] == '<' || method->path[0] == '(') {
-        i->request.ask = VIEW_ASK_NONE;
-        snprintf(i->line, sizeof i->line, "%.200s has no source file", method->name);
-        i->line_age_s = 0;
-    } else {
-        snprintf(i->request.text, sizeof i->request.text, "%s", method->path);
-        i->request.line = method->line;
+        if (ask == VIEW_ASK_COPY) {
+            copy(i, method->name, place);
+        } else if (method->path_bytes == 0 || method->path[0] == '<' || method->path[0] == '(') {
+            refuse(i, method->name, "has no source file");
+        } else {
+            snprintf(i->request.text, sizeof i->request.text, "%s", method->path);
+            i->request.line = method->line;
+        }
     }
 }
 
@@ -304,11 +431,9 @@ static void act(inspect *i, nav *n, const scene_input *in, const inspect_place *
     case INSPECT_SELECT: select_method(i, place->method); break;
     case INSPECT_SHOW:
         select_call(i, &place->call);
-        reveal(n, in, &place->call, false);
+        reveal(n, in, place->call.begin_ns, place->call.end_ns, false);
         break;
     case INSPECT_SOURCE: i->request.ask = VIEW_ASK_SOURCE; break;
-    case INSPECT_CLOSE: select_method(i, FOCUS_NOTHING); break;
-    case INSPECT_CLOSE_HOT: i->has_hot = false; break;
     }
 }
 
@@ -317,7 +442,11 @@ static void click(inspect *i, nav *n, const scene_input *in)
     i->is_clicked = false;
     if (i->pressed_place > 0 && (uint32_t)i->pressed_place <= i->place_count) {
         act(i, n, in, &i->places[i->pressed_place - 1]);
-    } else if (i->has_tip && i->tip.ref.kind != VIEW_BOX_GVL) {
+    } else if (i->has_tip && i->tip.ref.kind == VIEW_BOX_SPAN && i->tip.ref.span_count > 1) {
+        inspect_say(i, "several spans: zoom in to select one");
+    } else if (i->has_tip && i->tip.ref.kind == VIEW_BOX_SPAN) {
+        select_span(i, &i->tip.ref);
+    } else if (i->has_tip && view_box_is_call(&i->tip.ref)) {
         calls_call call = call_of(&i->tip.ref);
         if (i->tip.ref.span_count == 1)
             select_call(i, &call);
@@ -333,34 +462,66 @@ static bool matches(void *context, const calls_call *call)
 {
     inspect *i = context;
     bool is_found_step = i->step == INSPECT_STEP_NEXT_FOUND || i->step == INSPECT_STEP_PREVIOUS_FOUND;
-    uint8_t verdict = focus_verdict(&i->focus, call->process, call->method);
+    if (is_found_step)
+        return focus_found(&i->focus, call->process, call->method, call->thread, call->end_ns - call->begin_ns);
+    return focus_verdict(&i->focus, call->process, call->method) & FOCUS_SELECTED;
+}
+
+/* From one span of the program's own to the next of its name. */
+static bool step_span(inspect *i, const scene_input *in, bool is_forward)
+{
+    const focus_span *now = &i->focus.span;
+    const notes_span *best = NULL;
+    size_t count = 0;
+    const notes_span *spans = in->model->notes ? notes_spans(in->model->notes, &count) : NULL;
+    for (size_t k = 0; k < count; k++) {
+        const notes_span *s = &spans[k];
+        if (s->process != now->process || s->string != now->string || s->id == now->id ||
+            (is_forward ? s->begin_ns < now->begin_ns : s->begin_ns > now->begin_ns))
+            continue;
+        if (!best || (is_forward ? s->begin_ns < best->begin_ns : s->begin_ns >= best->begin_ns))
+            best = s;
+    }
+    if (best) {
+        uint64_t end_ns = best->end_ns < in->model->now_ns ? best->end_ns : in->model->now_ns;
+        select_span(i, &(view_box_ref){.begin_ns = best->begin_ns, .end_ns = end_ns, .process = best->process, .thread = best->thread,
+                                       .value = best->string, .track = best->id});
+    }
+    return best != NULL;
+}
+
+static bool step_call(inspect *i, const scene *s, const scene_input *in, bool is_forward, bool is_found_step)
+{
+    calls_query q = {.model = in->model, .history = in->history, .begin_ns = in->begin_ns, .end_ns = in->model->now_ns,
+                     .match = matches, .context = i};
+    calls_call found;
+    uint64_t from_ns = i->focus.call.is_set ? i->focus.call.begin_ns : is_forward ? s->begin_ns : s->end_ns;
+    focus_update(&i->focus, in->model->catalog);
+    if (!(is_forward ? calls_after(&q, from_ns, &found) : calls_before(&q, from_ns, &found)))
+        return false;
+    focus_method kept = i->focus.selected;
+    select_call(i, &found);
     if (!is_found_step)
-        return verdict & FOCUS_SELECTED;
-    return verdict & FOCUS_FOUND && focus_thread(&i->focus, call->thread) && find_duration(&i->find, call->end_ns - call->begin_ns);
+        i->focus.selected = kept;
+    return true;
 }
 
 static void step(inspect *i, nav *n, const scene *s, const scene_input *in)
 {
     bool is_found_step = i->step == INSPECT_STEP_NEXT_FOUND || i->step == INSPECT_STEP_PREVIOUS_FOUND;
     bool is_forward = i->step == INSPECT_STEP_NEXT_FOUND || i->step == INSPECT_STEP_NEXT;
-    calls_query q = {.model = in->model, .history = in->history, .begin_ns = in->begin_ns, .end_ns = in->model->now_ns,
-                     .match = matches, .context = i};
-    calls_call found;
-    uint64_t from_ns = i->focus.call.is_set ? i->focus.call.begin_ns : is_forward ? s->begin_ns : s->end_ns;
-    focus_update(&i->focus, in->model->catalog);
+    bool is_span_step = !is_found_step && i->focus.span.is_set;
     if (is_found_step && !i->find.is_active)
         inspect_say(i, "nothing is looked for: / opens the line");
     else if (!is_found_step && !has_selection(i))
         inspect_say(i, "no method is selected: click a call");
-    else if (is_forward ? calls_after(&q, from_ns, &found) : calls_before(&q, from_ns, &found)) {
-        focus_method kept = i->focus.selected;
-        select_call(i, &found);
-        if (!is_found_step)
-            i->focus.selected = kept;
-        reveal(n, in, &found, false);
-    } else {
-        inspect_say(i, is_forward ? "no later call nearby" : "no earlier call nearby");
-    }
+    else if (!(is_span_step ? step_span(i, in, is_forward) : step_call(i, s, in, is_forward, is_found_step)))
+        inspect_say(i, is_span_step ? is_forward ? "no later span of that name" : "no earlier span of that name"
+                       : is_forward ? "no later call nearby" : "no earlier call nearby");
+    else if (is_span_step)
+        reveal(n, in, i->focus.span.begin_ns, i->focus.span.end_ns, false);
+    else
+        reveal(n, in, i->call.begin_ns, i->call.end_ns, false);
     i->step = INSPECT_STEP_NONE;
 }
 
@@ -381,12 +542,23 @@ static void count_found(inspect *i, const scene *s, const scene_input *in, doubl
             i->found_methods += focus_verdict(&i->focus, p, m) & FOCUS_FOUND ? 1 : 0;
     for (size_t k = 0; k < s->refs.count; k++) {
         const view_box_ref *r = &s->refs.items[k];
-        if ((r->kind != VIEW_BOX_CALL && r->kind != VIEW_BOX_OPEN) || !(focus_verdict(&i->focus, r->process, r->value) & FOCUS_FOUND) ||
-            !focus_thread(&i->focus, r->thread) || !find_duration(&i->find, r->longest_ns))
+        if (!view_box_is_call(r) || !focus_found(&i->focus, r->process, r->value, r->thread, r->longest_ns))
             continue;
         i->found_calls += r->span_count;
         i->is_found_rough |= r->span_count > 1;
     }
+}
+
+static void frame(inspect *i, nav *n, const scene_input *in)
+{
+    i->wants_frame = false;
+    i->is_framed = true;
+    if (i->measure.is_set)
+        reveal(n, in, in->measure_ns[0], in->measure_ns[1], true);
+    else if (i->focus.span.is_set)
+        reveal(n, in, i->focus.span.begin_ns, i->focus.span.end_ns, true);
+    else
+        reveal(n, in, i->call.begin_ns, i->call.end_ns, true);
 }
 
 static void set_mark(inspect *i, const nav *n, const scene_input *in)
@@ -404,33 +576,46 @@ static void set_mark(inspect *i, const nav *n, const scene_input *in)
     i->marks[i->mark_count++] = at_ns;
 }
 
+/* What was meant for the picture while the list of keys lay over it. A picture is of the list, too. */
+static void forget_wanted(inspect *i)
+{
+    i->is_clicked = i->wants_frame = i->wants_mark = false;
+    i->pressed_place = 0;
+    i->step = INSPECT_STEP_NONE;
+    if (i->request.ask != VIEW_ASK_PICTURE)
+        i->request = (view_request){0};
+}
+
 void inspect_end(inspect *i, nav *n, const scene *s, const scene_input *in, const paint *p, double time_s)
 {
     focus_method hovered = i->focus.hovered;
+    if (n->has_help) {
+        forget_wanted(i);
+        i->place_count = i->tabbed = 0; /* none is seen */
+    }
     point(i, n, s, in);
     if (i->is_clicked)
         click(i, n, in);
     if (i->step != INSPECT_STEP_NONE)
         step(i, n, s, in);
-    if (i->wants_frame) {
-        i->wants_frame = false;
-        reveal(n, in, &i->call, true);
-        i->is_framed = true;
-    }
+    if (i->wants_frame)
+        frame(i, n, in);
     if (i->wants_mark)
         set_mark(i, n, in);
     if (i->request.ask != VIEW_ASK_NONE && i->request.text[0] == '\0')
-        source_of(i, in);
+        answer_request(i, in);
     count_found(i, s, in, time_s);
-    if (has_selection(i))
+    if (has_method(i))
         details_update(&i->details, i->focus.selected, s, in, time_s);
     if (i->has_hot)
         hot_update(&i->hot, s, in, time_s);
-    inspect_draw(i, in, p);
+    if (n->has_help)
+        inspect_draw_line(i, p);
+    else
+        inspect_draw(i, in, p);
     i->line_age_s += time_s;
     /* What lights up does so in the next frame: there must be one. */
-    i->is_moving = hovered.process != i->focus.hovered.process || hovered.number != i->focus.hovered.number ||
-                   i->line_age_s < LINE_S + 0.5;
+    i->is_moving = !focus_is_one(hovered, i->focus.hovered) || i->line_age_s < INSPECT_LINE_S + 0.5;
 }
 
 bool inspect_take_request(inspect *i, view_request *out)

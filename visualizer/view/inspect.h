@@ -3,8 +3,8 @@
  * Idea:    input only notes what is wanted; it is done when the next frame is built, since only then there is a model to ask.
  *          Whatever can be clicked is a place: a rectangle of the last frame with what happens there. Tab goes through the
  *          same places, so that the keyboard suffices.
- * Use:     inspect_input for each event; per frame inspect_begin, then the scene is built with in->focus, then inspect_end, which
- *          draws; inspect_take_request for the window.
+ * Use:     inspect_input for each event; per frame inspect_begin, then the scene is built with in->focus and what inspect_measured
+ *          says, then inspect_end, which draws; inspect_take_request for the window.
  * Memory:  fixed, but for focus.h's.
  * Threads: one; inspect_begin and inspect_end under the model lock.
  */
@@ -21,14 +21,14 @@
 
 #define INSPECT_PLACES 128u
 #define INSPECT_MARKS 64u
+#define INSPECT_FLAGS 256u
+#define INSPECT_LINE_S 6.0 /* so long a line is said */
 
 typedef enum inspect_action {
     INSPECT_BLOCK = 0, /* a panel's ground: nothing happens, nothing below is clicked */
     INSPECT_SELECT,    /* the method */
     INSPECT_SHOW,      /* the call: select it and move there */
     INSPECT_SOURCE,    /* open the editor */
-    INSPECT_CLOSE,     /* clear the selection */
-    INSPECT_CLOSE_HOT,
 } inspect_action;
 
 typedef struct inspect_place {
@@ -37,6 +37,16 @@ typedef struct inspect_place {
     focus_method method;
     calls_call call;
 } inspect_place;
+
+typedef struct inspect_flag { /* of a mark, as drawn: a head, and a line below */
+    float x0, y0, x1, y1, bottom;
+    view_box_ref ref;
+} inspect_flag;
+
+typedef struct inspect_measure { /* a stretch of time; relative to the session's begin */
+    double from_ns, to_ns;       /* to: where the pointer is, or was left */
+    bool is_set, is_dragged;
+} inspect_measure;
 
 typedef enum inspect_step { /* to another call */
     INSPECT_STEP_NONE = 0, INSPECT_STEP_NEXT, INSPECT_STEP_PREVIOUS, INSPECT_STEP_NEXT_FOUND, INSPECT_STEP_PREVIOUS_FOUND,
@@ -63,7 +73,6 @@ typedef struct inspect {
     /* Places of the last frame; tabbed: + 1, 0: none. */
     inspect_place places[INSPECT_PLACES];
     uint32_t place_count, tabbed;
-    uint32_t tabs;        /* how many places Tab goes through */
     bool is_framed;       /* F has just framed the selection: again fits all */
     /* Matches. */
     uint64_t found_calls;
@@ -75,6 +84,9 @@ typedef struct inspect {
     double line_age_s;
     uint64_t marks[INSPECT_MARKS]; /* the user's, set with M; the oldest goes first */
     uint32_t mark_count;
+    inspect_flag flags[INSPECT_FLAGS];
+    uint32_t flag_count;
+    inspect_measure measure;
     float scale;
     bool is_moving;
 } inspect;
@@ -84,6 +96,8 @@ void inspect_free(inspect *i);
 /* True: taken; navigate.h must not see it. *changes: the picture is another. */
 bool inspect_input(inspect *i, const view_input_event *e, const nav *n, bool *changes);
 void inspect_begin(inspect *i, const view_model *model);
+/* The stretch of time that is measured, for scene_input; equal: none. */
+void inspect_measured(const inspect *i, uint64_t base_ns, uint64_t out_ns[2]);
 /* After the scene is built: does what is wanted, and draws. */
 void inspect_end(inspect *i, nav *n, const scene *s, const scene_input *in, const paint *p, double time_s);
 bool inspect_take_request(inspect *i, view_request *out);

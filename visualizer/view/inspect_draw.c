@@ -1,5 +1,6 @@
 #include "view/inspect_draw.h"
 
+#include "base/length.h"
 #include "view/label.h"
 #include "view/palette.h"
 #include "view/panels.h"
@@ -13,7 +14,6 @@
 #define PAD_PX 12.0f
 #define EDGE_PX 14.0f
 #define TOP_PX 64.0f
-#define LINE_S 6.0
 #define ROW_GROUND 0x30ffffffu
 
 typedef struct column { /* panels below one another at the right */
@@ -107,7 +107,7 @@ static void draw_figures(column *c)
     char a[24], b[24], rate[32];
     if (!c->in->model->figures) {
         label_count((double)d->sight_calls, a);
-        label_duration((double)d->sight_ns, b);
+        length_show((double)d->sight_ns, b);
         figure_row(c, "calls in sight", a, "their time", b);
         return;
     }
@@ -120,27 +120,25 @@ static void draw_figures(column *c)
     if (c->in->model->is_file)
         draw_extent(c);
     figure_row(c, "calls", a, c->in->model->is_file ? "on average" : "at present", rate);
-    label_duration((double)sum_ns, a);
-    label_duration((double)d->all.self_ns, b);
-    figure_row(c, "total", a, "self", d->all.calls || d->all.self_ns || !d->open_count ? b : "\xE2\x80\x93");
-    label_duration(calls ? (double)sum_ns / (double)calls : 0, a);
-    label_duration((double)longest_ns, b);
+    length_show((double)sum_ns, a); /* each call of a recursion counts: no report's total */
+    length_show((double)d->all.self_ns, b);
+    figure_row(c, "sum of calls", a, "self", d->all.calls || d->all.self_ns || !d->open_count ? b : "\xE2\x80\x93");
+    length_show(calls ? (double)sum_ns / (double)calls : 0, a);
+    length_show((double)longest_ns, b);
     figure_row(c, "mean", a, "longest", b);
     label_count((double)d->sight_calls, a);
     label_count((double)d->open_count, b);
     figure_row(c, "in sight", a, "open now", b);
 }
 
-static void draw_arcs(column *c, const char *name, const details_arc *arcs, uint32_t count, uint32_t max)
+static void draw_arcs(column *c, const char *name, const details_arc *arcs, uint32_t count)
 {
-    char aside[48], calls[16], time[24], figure[48];
-    const details *d = &c->i->details;
-    label_count((double)d->call_count, calls);
-    snprintf(aside, sizeof aside, "of %s %s in sight", calls, d->call_count == 1 ? "call" : "calls");
-    heading(c, name, d->call_count ? aside : "no single call in sight");
-    for (uint32_t n = 0; n < count && n < max && has_room(c, 1); n++) {
+    char aside[64], calls[16], time[24], figure[48];
+    details_basis(&c->i->details, aside, sizeof aside);
+    heading(c, name, aside);
+    for (uint32_t n = 0; n < count && has_room(c, 1); n++) {
         label_count((double)arcs[n].calls, calls);
-        label_duration((double)arcs[n].total_ns, time);
+        length_show((double)arcs[n].total_ns, time);
         snprintf(figure, sizeof figure, "%s\xC3\x97  %s", calls, time);
         name_row(c, arcs[n].method, figure, arcs[n].method.process == CATALOG_NONE ? INSPECT_BLOCK : INSPECT_SELECT, NULL);
     }
@@ -170,12 +168,71 @@ static void draw_details(column *c)
     paint_path(p, left(c), baseline(c, c->y), place[0] ? place : "no source known", c->width - 2 * PAD_PX * p->scale, PAINT_SMALL, PALETTE_TEXT_DIM);
     c->y += ROW_PX * p->scale + 4 * p->scale;
     draw_figures(c);
-    draw_arcs(c, "called by", d->callers, callers, arcs_max);
-    draw_arcs(c, "calls", d->callees, callees, arcs_max);
+    draw_arcs(c, "called by", d->callers, callers);
+    draw_arcs(c, "calls", d->callees, callees);
     paint_text(p, left(c), c->bottom - 8 * p->scale, m->path_bytes ? "Enter source   C copy   . , next   F frame   Esc" : "C copy   . , next call   F frame   Esc",
                11, PALETTE_TEXT_DIM);
     c->bottom = outer;
     c->y = top + height + 8 * p->scale;
+}
+
+/* ---- the selected span ---------------------------------------------------------------------------------------- */
+
+/* Of all spans of that name. */
+typedef struct name_sum {
+    uint64_t count, open_count, sum_ns, longest_ns;
+} name_sum;
+
+static name_sum sum_of(const scene_input *in, const focus_span *selected)
+{
+    name_sum sum = {0};
+    size_t count = 0;
+    const notes_span *spans = in->model->notes ? notes_spans(in->model->notes, &count) : NULL;
+    for (size_t k = 0; k < count; k++) {
+        if (spans[k].process != selected->process || spans[k].string != selected->string || spans[k].begin_ns > in->model->now_ns)
+            continue;
+        uint64_t end_ns = spans[k].end_ns < in->model->now_ns ? spans[k].end_ns : in->model->now_ns, length_ns = end_ns - spans[k].begin_ns;
+        sum.count++;
+        sum.open_count += spans[k].end_ns > in->model->now_ns;
+        sum.sum_ns += length_ns;
+        sum.longest_ns = length_ns > sum.longest_ns ? length_ns : sum.longest_ns;
+    }
+    return sum;
+}
+
+static void draw_span(column *c)
+{
+    const focus_span *span = &c->i->focus.span;
+    const catalog *names = c->in->model->catalog;
+    const paint *p = c->p;
+    const char *name = catalog_string_of(names, span->process, span->string);
+    name_sum sum = sum_of(c->in, span);
+    char a[LENGTH_BYTES], b[LENGTH_BYTES], thread[96] = "";
+    float height = fminf(7 * ROW_PX * p->scale + 46 * p->scale, c->bottom - c->y), bottom = c->y + height;
+    paint_panel(p, c->x, c->y, c->width, height, PALETTE_SPAN);
+    add_place(c->i, c->x, c->y, c->width, height, INSPECT_BLOCK, FOCUS_NOTHING, NULL);
+    c->y += 8 * p->scale;
+    paint_name(p, left(c), baseline(c, c->y), name, strlen(name), c->width - 2 * PAD_PX * p->scale, PAINT_TEXT, PALETTE_TEXT);
+    c->y += ROW_PX * p->scale;
+    if (span->thread < catalog_thread_count(names))
+        panels_lane_name(names, span->thread, thread);
+    paint_text(p, left(c), baseline(c, c->y), "a span of the program's own", PAINT_SMALL, PALETTE_TEXT_DIM);
+    paint_right(p, right(c), baseline(c, c->y), thread, PAINT_SMALL, PALETTE_TEXT_DIM);
+    c->y += ROW_PX * p->scale + 4 * p->scale;
+    length_show((double)(span->end_ns - span->begin_ns), a);
+    length_show(span->begin_ns > c->in->begin_ns ? (double)(span->begin_ns - c->in->begin_ns) : 0, b);
+    figure_row(c, "this one", a, "at", b);
+    heading(c, "all of that name", NULL);
+    label_count((double)sum.count, a);
+    label_count((double)sum.open_count, b);
+    figure_row(c, "spans", a, "open now", b);
+    length_show((double)sum.sum_ns, a);
+    length_show(sum.count ? (double)sum.sum_ns / (double)sum.count : 0, b);
+    figure_row(c, "total", a, "mean", b);
+    length_show((double)sum.longest_ns, a);
+    figure_row(c, "longest", a, "", "");
+    paint_text(p, left(c), bottom - 8 * p->scale, "C copy   . , next   F frame   Esc", 11, PALETTE_TEXT_DIM);
+    c->y = bottom + 8 * p->scale;
 }
 
 /* ---- what is slow now ----------------------------------------------------------------------------------------- */
@@ -198,7 +255,7 @@ static void draw_open(column *c, uint32_t max)
             paint_text(c->p, left(c), baseline(c, c->y), name, PAINT_SMALL, PALETTE_TEXT_DIM);
             c->y += 0.85f * ROW_PX * c->p->scale;
         }
-        label_duration(c->in->model->now_ns > o->begin_ns ? (double)(c->in->model->now_ns - o->begin_ns) : 0, figure);
+        length_show(c->in->model->now_ns > o->begin_ns ? (double)(c->in->model->now_ns - o->begin_ns) : 0, figure);
         name_row(c, o->method, figure, INSPECT_SHOW, &call);
     }
 }
@@ -207,11 +264,11 @@ static void draw_hot_methods(column *c)
 {
     const hot *h = &c->i->hot;
     char aside[48], figure[48], self[24], sight[24];
-    label_duration((double)h->sight_ns, sight);
+    length_show((double)h->sight_ns, sight);
     snprintf(aside, sizeof aside, "self time in %s", sight);
     heading(c, "hottest in sight", aside);
     for (uint32_t n = 0; n < h->method_count && has_room(c, 1.3f); n++) {
-        label_duration((double)h->methods[n].self_ns, self);
+        length_show((double)h->methods[n].self_ns, self);
         snprintf(figure, sizeof figure, "%s", self);
         float share = (float)((double)h->methods[n].self_ns / (double)h->methods[0].self_ns);
         paint_rect(c->p, c->x, c->y + 2 * c->p->scale, c->width * share, (ROW_PX - 4) * c->p->scale, 0x18ffffffu);
@@ -240,6 +297,20 @@ static void draw_hot(column *c)
 
 /* ---- the tip --------------------------------------------------------------------------------------------------- */
 
+static uint32_t tip_edge(const inspect *i, const scene_input *in)
+{
+    const view_box_ref *r = &i->tip.ref;
+    switch (r->kind) {
+    case VIEW_BOX_GVL: return palette_gvl((sim_gvl)r->value);
+    case VIEW_BOX_GC: return PALETTE_GC;
+    case VIEW_BOX_SPAN: return PALETTE_SPAN;
+    case VIEW_BOX_MARK: return r->process == CATALOG_NONE ? PALETTE_ACCENT : PALETTE_SPAN;
+    default: break;
+    }
+    const catalog_method *m = catalog_method_of(in->model->catalog, r->process, r->value);
+    return palette_method(m->hash, m->kind, 0);
+}
+
 static void draw_tip(const inspect *i, const scene_input *in, const paint *p)
 {
     char lines[DETAILS_LINES][160];
@@ -253,14 +324,7 @@ static void draw_tip(const inspect *i, const scene_input *in, const paint *p)
         x = fmaxf(i->x_px - width - 10 * p->scale, 4);
     if (y + height > p->height_px - 4)
         y = fmaxf(i->y_px - height - 10 * p->scale, 4);
-    uint32_t edge = PALETTE_TEXT_DIM;
-    if (i->tip.ref.kind != VIEW_BOX_GVL) {
-        const catalog_method *m = catalog_method_of(in->model->catalog, i->tip.ref.process, i->tip.ref.value);
-        edge = palette_method(m->hash, m->kind, 0);
-    } else {
-        edge = palette_gvl((sim_gvl)i->tip.ref.value);
-    }
-    paint_panel(p, x, y, width, height, edge);
+    paint_panel(p, x, y, width, height, tip_edge(i, in));
     for (size_t n = 0; n < count; n++) {
         float at = y + pad + row * ((float)n + 0.62f);
         if (n == 0)
@@ -304,16 +368,30 @@ static void draw_find(inspect *i, const paint *p)
         paint_text(p, text_x, at + 21 * p->scale, help, 11, PALETTE_TEXT_DIM);
 }
 
-static void draw_flag(const scene_input *in, const paint *p, uint64_t at_ns, const char *name, uint32_t color, float *free_x)
+/* From where to where a line at a world x, before the last lane, goes on the screen: px[0] its x. False: out of sight. */
+static bool line_at(const scene_input *in, const paint *p, uint64_t at_ns, float px[2], float *top, float *bottom)
 {
-    float world[3] = {scene_x(in, at_ns), 0, in->layout->z_end}, px[2], width = paint_width(p, name, 11) + 8 * p->scale;
+    float world[3] = {scene_x(in, at_ns), 0, in->layout->z_end};
     if (!camera_project(in->camera, world, px) || px[0] < 0 || px[0] > p->width_px)
+        return false;
+    bool is_chart = fmaxf(in->layout->flame, in->layout->threads_share) > 0.5f;
+    *bottom = is_chart ? p->height_px - 64 * p->scale : fminf(px[1] + 6 * p->scale, p->height_px - 64 * p->scale);
+    *top = is_chart ? 42 * p->scale : fmaxf(px[1] - 120 * p->scale, 42 * p->scale);
+    return true;
+}
+
+/* name: as far as there is room behind the flags so far, which end at *free_x. */
+static void draw_flag(inspect *i, const scene_input *in, const paint *p, const view_box_ref *mark, const char *name, uint32_t color, float *free_x)
+{
+    float px[2], top, bottom;
+    if (!line_at(in, p, mark->begin_ns, px, &top, &bottom))
         return;
-    bool is_chart = fmaxf(in->layout->flame, in->layout->threads_share) > 0.5f, is_named = px[0] >= *free_x;
-    float bottom = is_chart ? p->height_px - 64 * p->scale : fminf(px[1] + 6 * p->scale, p->height_px - 64 * p->scale);
-    float top = is_chart ? 42 * p->scale : fmaxf(px[1] - 120 * p->scale, 42 * p->scale);
+    bool is_named = px[0] >= *free_x;
+    float width = is_named ? paint_width(p, name, 11) + 8 * p->scale : 5 * p->scale, height = 16 * p->scale;
     paint_rect(p, px[0], top, fmaxf(1, p->scale), bottom - top, palette_alpha(color, 0.8f));
-    paint_rect(p, px[0], top, is_named ? width : 5 * p->scale, 16 * p->scale, color);
+    paint_rect(p, px[0], top, width, height, color);
+    if (i->flag_count < INSPECT_FLAGS)
+        i->flags[i->flag_count++] = (inspect_flag){.x0 = px[0], .y0 = top, .x1 = px[0] + width, .y1 = top + height, .bottom = bottom, .ref = *mark};
     if (!is_named)
         return;
     paint_text(p, px[0] + 4 * p->scale, top + 12 * p->scale, name, 11, palette_text_on(color));
@@ -328,10 +406,16 @@ static void draw_span_name(const scene_input *in, const paint *p, const scene_sp
     if (!camera_project(in->camera, from, a) || !camera_project(in->camera, to, b) || !camera_project(in->camera, top, corner))
         return;
     float size = fminf(2 * fabsf(a[1] - corner[1]) * 0.8f / p->scale, PAINT_SMALL);
-    label_duration((double)(span->end_ns - span->begin_ns), length);
-    snprintf(text, sizeof text, "%.100s  %s", catalog_string_of(in->model->catalog, span->process, span->string), length);
+    const char *name = catalog_string_of(in->model->catalog, span->ref.process, span->ref.value);
+    if (span->ref.span_count > 1) {
+        label_count((double)span->ref.span_count, length);
+        snprintf(text, sizeof text, "%.100s \xC3\x97 %s", name, length);
+    } else {
+        length_show((double)(span->ref.end_ns - span->ref.begin_ns), length);
+        snprintf(text, sizeof text, "%.100s  %s", name, length);
+    }
     if (size < 8 || paint_width(p, text, size) > b[0] - a[0] - 8 * p->scale)
-        snprintf(text, sizeof text, "%.100s", catalog_string_of(in->model->catalog, span->process, span->string));
+        snprintf(text, sizeof text, "%.100s", name);
     if (size < 8 || paint_width(p, text, size) > b[0] - a[0] - 8 * p->scale)
         return;
     float slope = b[0] > a[0] ? (b[1] - a[1]) / (b[0] - a[0]) : 0;
@@ -339,30 +423,75 @@ static void draw_span_name(const scene_input *in, const paint *p, const scene_sp
               size * p->scale, palette_text_on(PALETTE_SPAN));
 }
 
-void inspect_draw_notes(const scene *s, const scene_input *in, const paint *p, const uint64_t *marks, uint32_t mark_count)
+static view_box_ref mark_ref(uint64_t at_ns, uint32_t process, uint32_t thread, uint32_t value)
+{
+    return (view_box_ref){.begin_ns = at_ns, .end_ns = at_ns, .process = process, .thread = thread, .value = value, .span_count = 1, .kind = VIEW_BOX_MARK};
+}
+
+/* The two ends of the stretch that is measured; its length comes on top of the panels. */
+static void draw_measure_lines(const scene_input *in, const paint *p)
+{
+    float px[2], top, bottom;
+    for (int end = 0; end < 2 && in->measure_ns[0] < in->measure_ns[1]; end++)
+        if (line_at(in, p, in->measure_ns[end], px, &top, &bottom))
+            paint_rect(p, px[0] - 0.75f * p->scale, top, fmaxf(1, 1.5f * p->scale), bottom - top, PALETTE_ACCENT);
+}
+
+void inspect_draw_notes(inspect *i, const scene *s, const scene_input *in, const paint *p)
 {
     size_t count = 0;
     const notes_mark *own = in->model->notes ? notes_marks(in->model->notes, &count) : NULL;
     float free_x = 0;
     char name[64];
-    for (size_t i = 0; i < s->spans.count; i++)
-        draw_span_name(in, p, &s->spans.items[i]);
-    for (size_t i = 0; i < count; i++) {
-        if (own[i].at_ns < s->begin_ns || own[i].at_ns > s->end_ns)
+    i->flag_count = 0;
+    for (size_t n = 0; n < s->spans.count; n++)
+        draw_span_name(in, p, &s->spans.items[n]);
+    for (size_t n = 0; n < count; n++) {
+        if (own[n].at_ns < s->begin_ns || own[n].at_ns > s->end_ns)
             continue;
-        snprintf(name, sizeof name, "%.60s", catalog_string_of(in->model->catalog, own[i].process, own[i].string));
-        draw_flag(in, p, own[i].at_ns, name, PALETTE_SPAN, &free_x);
+        view_box_ref mark = mark_ref(own[n].at_ns, own[n].process, own[n].thread, own[n].string);
+        snprintf(name, sizeof name, "%.60s", catalog_string_of(in->model->catalog, own[n].process, own[n].string));
+        draw_flag(i, in, p, &mark, name, PALETTE_SPAN, &free_x);
     }
     free_x = 0;
-    for (uint32_t n = 0; n < mark_count; n++) {
+    for (uint32_t n = 0; n < i->mark_count; n++) {
+        view_box_ref mark = mark_ref(i->marks[n], CATALOG_NONE, SIM_TRACK_NONE, n + 1);
         snprintf(name, sizeof name, "mark %u", n + 1);
-        draw_flag(in, p, marks[n], name, PALETTE_ACCENT, &free_x);
+        draw_flag(i, in, p, &mark, name, PALETTE_ACCENT, &free_x);
     }
+    draw_measure_lines(in, p);
 }
 
-static void draw_line(const inspect *i, const paint *p)
+/* How long it is, in the middle of what is seen of it. */
+static void draw_measure(const scene_input *in, const paint *p)
 {
-    if (i->line_age_s >= LINE_S)
+    char length[LENGTH_BYTES], line[64];
+    float middle[2], px[2], top, bottom;
+    const uint64_t *ns = in->measure_ns;
+    uint64_t middle_ns = ns[0] + (ns[1] - ns[0]) / 2;
+    if (ns[0] >= ns[1])
+        return;
+    if (!line_at(in, p, middle_ns, middle, &top, &bottom)) {
+        middle[0] = 0.5f * p->width_px;
+        top = 42 * p->scale;
+    }
+    for (int end = 0; end < 2; end++) { /* an end that is out of sight is at the picture's edge */
+        float unused[2];
+        if (line_at(in, p, ns[end], px, &unused[0], &unused[1]))
+            middle[0] = end == 0 ? fmaxf(middle[0], px[0]) : fminf(middle[0], px[0]);
+    }
+    length_show((double)(ns[1] - ns[0]), length);
+    snprintf(line, sizeof line, "F frames it   Esc");
+    float width = fmaxf(paint_width(p, length, 16), paint_width(p, line, 11)) + 20 * p->scale, height = 44 * p->scale;
+    float x = fminf(fmaxf(middle[0] - 0.5f * width, 4), p->width_px - width - 4), y = top + 20 * p->scale;
+    paint_panel(p, x, y, width, height, PALETTE_ACCENT);
+    paint_text(p, x + 0.5f * (width - paint_width(p, length, 16)), y + 21 * p->scale, length, 16, PALETTE_TEXT);
+    paint_text(p, x + 0.5f * (width - paint_width(p, line, 11)), y + 37 * p->scale, line, 11, PALETTE_TEXT_DIM);
+}
+
+void inspect_draw_line(const inspect *i, const paint *p)
+{
+    if (i->line_age_s >= INSPECT_LINE_S)
         return;
     float width = paint_width(p, i->line, PAINT_TEXT) + 24 * p->scale, x = 0.5f * (p->width_px - width), y = p->height_px - 112 * p->scale;
     paint_panel(p, x, y, width, 30 * p->scale, PALETTE_ACCENT);
@@ -379,11 +508,14 @@ void inspect_draw(inspect *i, const scene_input *in, const paint *p)
         c.y += (i->find.is_open ? 46 : 24) * p->scale;
     if (i->focus.selected.process != CATALOG_NONE)
         draw_details(&c);
+    else if (i->focus.span.is_set)
+        draw_span(&c);
     if (i->has_hot)
         draw_hot(&c);
     if (i->find.is_open || i->find.is_active)
         draw_find(i, p);
-    draw_line(i, p);
+    draw_measure(in, p);
+    inspect_draw_line(i, p);
     if (i->has_tip)
         draw_tip(i, in, p);
     if (i->tabbed > i->place_count)

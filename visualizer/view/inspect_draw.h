@@ -7,9 +7,11 @@
 
 #include "view/inspect.h"
 
-/* Names on the program's own spans, and flags for its marks and the user's. marks[mark_count]: the user's. */
-void inspect_draw_notes(const scene *s, const scene_input *in, const paint *p, const uint64_t *marks, uint32_t mark_count);
+/* Below the panels: names on the program's own spans, flags for its marks and the user's, the ends of what is measured. */
+void inspect_draw_notes(inspect *i, const scene *s, const scene_input *in, const paint *p);
 /* Draws, and lays the places anew. */
 void inspect_draw(inspect *i, const scene_input *in, const paint *p);
+/* What is said to the user, alone. */
+void inspect_draw_line(const inspect *i, const paint *p);
 
 #endif

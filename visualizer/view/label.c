@@ -53,10 +53,10 @@ size_t label_fit(const char *name, size_t name_bytes, float width, label_measure
     return 0;
 }
 
-static void three_digits(double value, const char *unit, char *out, size_t out_bytes)
+static void three_digits(double value, const char *unit, char *out)
 {
     int decimals = value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
-    snprintf(out, out_bytes, "%.*f%s", decimals, value, unit);
+    snprintf(out, 16, "%.*f %s", decimals, value, unit);
 }
 
 void label_count(double count, char *out)
@@ -64,11 +64,11 @@ void label_count(double count, char *out)
     if (count < 999.5)
         snprintf(out, 16, "%.0f", count);
     else if (count < 999.5e3)
-        three_digits(count / 1e3, " k", out, 16);
+        three_digits(count / 1e3, "k", out);
     else if (count < 999.5e6)
-        three_digits(count / 1e6, " M", out, 16);
+        three_digits(count / 1e6, "M", out);
     else
-        three_digits(count / 1e9, " G", out, 16);
+        three_digits(count / 1e9, "G", out);
 }
 
 void label_bytes(uint64_t bytes, char *out)
@@ -80,18 +80,6 @@ void label_bytes(uint64_t bytes, char *out)
         snprintf(out, 16, "%.0f MB", value / (1024.0 * 1024.0));
     else
         snprintf(out, 16, "%.1f GB", value / (1024.0 * 1024.0 * 1024.0));
-}
-
-void label_duration(double ns, char *out)
-{
-    if (ns < 999.5)
-        snprintf(out, 24, "%.0f ns", ns);
-    else if (ns < 999.5e3)
-        three_digits(ns / 1e3, " \xC2\xB5s", out, 24);
-    else if (ns < 999.5e6)
-        three_digits(ns / 1e6, " ms", out, 24);
-    else
-        three_digits(ns / 1e9, " s", out, 24);
 }
 
 uint64_t label_step(double min_ns)

@@ -1,5 +1,5 @@
 /* view/label.h - names and figures, shortened until they fit.
- * For:     scene.c (names on boxes), panels.c (lanes, the corner line, the time axis).
+ * For:     labels.c (names on boxes), panels.c (the corner line, the time axis), what tells of calls: details.c, inspect_draw.c.
  * Idea:    the method's own name says most, its outermost module least: ActiveRecord::Base.find → …Base.find → find → fi…
  * Threads: any; values only.
  * Units:   widths in the caller's unit, whatever measure answers.
@@ -25,8 +25,6 @@ size_t label_fit(const char *name, size_t name_bytes, float width, label_measure
 void label_count(double count, char *out);
 /* "1.5 GB", "12 MB"; powers of 1024. out[16]. */
 void label_bytes(uint64_t bytes, char *out);
-/* "12.3 ms", "1.50 s", "250 µs": three significant digits. out[24]. */
-void label_duration(double ns, char *out);
 
 /* The time axis: the smallest round step (1, 2, 5 × 10^n ns) of at least min_ns. */
 uint64_t label_step(double min_ns);

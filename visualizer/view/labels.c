@@ -228,9 +228,9 @@ static bool line_of(const camera *c, const gpu_box *box, face_line *out)
     return true;
 }
 
-/* With its middle at a share of the way along the line. False: too small there, or hidden. */
-static bool draw_at(const gpu_box *box, const scene_label *label, const catalog_method *method, const face_line *line, float share, float scale,
-                    const cells *grid, font *f, quad_list *out)
+/* The name and suffix, with their middle at a share of the way along the line. False: too small there, or hidden. */
+static bool draw_at(const gpu_box *box, const scene_label *label, const catalog_method *method, const char *suffix, const face_line *line, float share,
+                    float scale, const cells *grid, font *f, quad_list *out)
 {
     float full_width = line->right[0] - line->left[0], slope = (line->right[1] - line->left[1]) / full_width;
     float height = line->left_height + share * (line->right_height - line->left_height);
@@ -239,12 +239,8 @@ static bool draw_at(const gpu_box *box, const scene_label *label, const catalog_
     char text[LABEL_BYTES_MAX];
     if (m.size_px < TEXT_MIN_PX * scale)
         return false;
-    char count[16], suffix[24] = "";
-    label_count((double)label->span_count, count);
-    if (label->span_count > 1)
-        snprintf(suffix, sizeof suffix, " \xC3\x97 %s", count);
     size_t suffix_bytes = strlen(suffix);
-    float suffix_px = font_measure(f, suffix, suffix_bytes, m.size_px);
+    float suffix_px = suffix_bytes ? font_measure(f, suffix, suffix_bytes, m.size_px) : 0;
     size_t bytes = label_fit(method->name, method->name_bytes, width - 0.7f * m.size_px - suffix_px, measure, &m, text);
     if (bytes == 0 || bytes + suffix_bytes >= sizeof text)
         return false;
@@ -270,9 +266,14 @@ static void draw_label(const scene *s, const scene_input *in, const scene_label 
     if (width < WIDTH_MIN_PX * in->scale || fabsf(line.right[1] - line.left[1]) > SLOPE_MAX * width)
         return;
     const catalog_method *method = catalog_method_of(in->model->catalog, label->process, label->method);
+    char count[16], suffix[24] = "";
+    if (label->span_count > 1) {
+        label_count((double)label->span_count, count);
+        snprintf(suffix, sizeof suffix, " \xC3\x97 %s", count);
+    }
     static const float shares[] = {0.5f, 0.75f, 0.25f, 0.88f, 0.12f}; /* where the middle is hidden, aside */
     for (size_t i = 0; i < (grid ? sizeof shares / sizeof shares[0] : 1); i++)
-        if (draw_at(&box, label, method, &line, shares[i], in->scale, grid, f, out))
+        if (draw_at(&box, label, method, suffix, &line, shares[i], in->scale, grid, f, out))
             return;
 }
 

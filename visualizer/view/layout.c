@@ -15,6 +15,7 @@
 #define LANE_ROWS_MIN 48.0f   /* … but this many rows are an everyday stack and keep their height */
 #define LANE_ROWS_LEAST 10.0f /* of several lanes: no less, even if some are then below the screen */
 #define LANE_GAP_ROWS 2.2f    /* strip and gap of a lane */
+#define SPAN_ROWS 1.1f        /* that the bar of a user span takes above the calls, rows */
 #define SUB_GAP 0.6f          /* between a thread's fibers in the flame chart, rows */
 #define ROW_HEIGHT_FLAT 0.0008f /* threads camera: only the order of depths is left */
 
@@ -170,7 +171,7 @@ static float rows_of(const layout_thread *thread)
 /* With the bars of user spans above. */
 static float lane_rows_of(const layout_thread *thread)
 {
-    return rows_of(thread) + (thread->span_levels ? 0.35f + 1.1f * (float)thread->span_levels : 0);
+    return rows_of(thread) + (thread->span_levels ? 0.35f + SPAN_ROWS * (float)thread->span_levels : 0);
 }
 
 float layout_row_height(const layout *l, const layout_lane *lane)
@@ -178,7 +179,8 @@ float layout_row_height(const layout *l, const layout_lane *lane)
     return l->row_height * mixf(1, lane->squeeze, l->flame);
 }
 
-float layout_top(const layout *l, const layout_lane *lane)
+/* How high the boxes of a lane stand over its floor. */
+static float top_of(const layout *l, const layout_lane *lane)
 {
     const layout_thread *thread = &l->threads.items[lane->thread];
     float highest = 0;
@@ -285,6 +287,15 @@ void layout_strip(const layout *l, const layout_lane *lane, float z[2], float y[
     z[1] = lane->z_begin + 0.94f * depth;
     y[1] = lane->y_floor - mixf(0.004f, 0.22f * l->row_height, l->flame);
     y[0] = y[1] - mixf(STRIP_THICKNESS, 0.62f * l->row_height, l->flame);
+}
+
+void layout_span(const layout *l, const layout_lane *lane, uint32_t level, float z[2], float y[2])
+{
+    float height = fmaxf(layout_row_height(l, lane), l->row_height * 0.8f), depth = lane->z_end - lane->z_begin;
+    z[0] = lane->z_begin + mixf(0.08f, 0.01f, l->threads_share) * depth;
+    z[1] = lane->z_begin + mixf(0.62f, 0.09f, l->threads_share) * depth;
+    y[0] = lane->y_floor + top_of(l, lane) + (0.25f + (float)level * SPAN_ROWS) * height;
+    y[1] = y[0] + 0.9f * height;
 }
 
 void layout_sub(const layout *l, const layout_lane *lane, uint32_t sub, float *z_begin, float *z_end, float *y_floor)

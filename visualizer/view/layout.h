@@ -83,12 +83,12 @@ void layout_free(layout *l);
 void layout_update(layout *l, const catalog *c, const layout_desc *desc);
 
 float layout_row_height(const layout *l, const layout_lane *lane);
-/* How high the boxes of a lane stand over its floor. */
-float layout_top(const layout *l, const layout_lane *lane);
 /* z range of a fiber's boxes in its lane; y of a row's floor. */
 void layout_sub(const layout *l, const layout_lane *lane, uint32_t sub, float *z_begin, float *z_end, float *y_floor);
 /* z and y range of a lane's GVL strip. */
 void layout_strip(const layout *l, const layout_lane *lane, float z[2], float y[2]);
+/* z and y range of the bar of one of the program's own spans, which lies within level others. */
+void layout_span(const layout *l, const layout_lane *lane, uint32_t level, float z[2], float y[2]);
 bool layout_thread_in(const catalog_thread *thread, const catalog_process *process, uint64_t begin_ns, uint64_t end_ns);
 
 #endif

@@ -1,5 +1,5 @@
 /* view/paint.h - text and rectangles for what lies over the picture: tips, panels, lists.
- * For:     details.c, hot.c, find.c, inspect.c.
+ * For:     panels.c, inspect_draw.c.
  * Use:     a paint for each frame; sizes are given as on a common screen and multiplied by its scale, places are pixels.
  * Memory:  quads go to the caller's list.
  * Threads: one.

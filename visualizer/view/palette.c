@@ -95,6 +95,16 @@ uint32_t palette_gvl(sim_gvl state)
     return PALETTE_LANE;
 }
 
+palette_bands palette_gvl_bands(sim_gvl state)
+{
+    switch (state) {
+    case SIM_GVL_RUNNING: break;
+    case SIM_GVL_WAITING: return (palette_bands){2, {{0, 0.34f}, {0.66f, 1}}};
+    case SIM_GVL_BLOCKED: return (palette_bands){1, {{0.33f, 0.67f}}};
+    }
+    return (palette_bands){1, {{0, 1}}};
+}
+
 uint32_t palette_mix(uint32_t a, uint32_t b, float t)
 {
     uint32_t out = 0;

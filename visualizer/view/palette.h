@@ -1,5 +1,5 @@
 /* view/palette.h - which colour a thing has.
- * For:     scene.c, panels.c.
+ * For:     all that draws.
  * Idea:    a method's colour comes from the hash of its name with digits left out (the catalog's), so it is the same in every
  *          process and every session. Hues differ, perceived lightness hardly does: no method shouts. The reds and oranges
  *          are left to GC, so that a pause is never mistaken for a method, and one green to running threads.
@@ -43,6 +43,15 @@ uint32_t palette_unwound(uint32_t color);  /* a span that an exception or throw 
 uint32_t palette_open_end(uint32_t color); /* the end of a call that still runs */
 uint32_t palette_idle(uint32_t color);     /* an open frame of a fiber that is not running */
 uint32_t palette_gvl(sim_gvl state);
+
+/* … and which parts of a strip's width [0, 1) it takes, so that states are told apart without any colour:
+ *   running  ████████   waiting  ‾‾‾‾‾‾‾‾   blocked
+ *            ████████            ________            ────────  */
+typedef struct palette_bands {
+    uint32_t count;
+    float at[2][2]; /* from, to; by band */
+} palette_bands;
+palette_bands palette_gvl_bands(sim_gvl state);
 
 /* The colour to give a box whose top should show this one: gpu/ lights tops up. share 0: for its front. */
 uint32_t palette_under_light(uint32_t color, float share);

@@ -1,6 +1,7 @@
 #include "view/panels.h"
 
 #include "view/label.h"
+#include "view/paint.h"
 #include "view/palette.h"
 #include "wire/event.h"
 
@@ -8,35 +9,23 @@
 #include <stdio.h>
 #include <string.h>
 
-#define TEXT_PX 14.0f
-#define SMALL_PX 12.0f
 #define EDGE_PX 14.0f /* from the window's border */
 #define PLACED_MAX 160
 #define PILL_HEIGHT 1.5f /* of its text's size */
 #define NAME_MIN_PX 9.0f /* of a lane's name */
+#define HELP_ROW_PX 23.0f
+#define HELP_WIDTH_PX 660.0f
+#define FULL {1, {{0, 1}}}
 
 typedef struct rect { float x0, y0, x1, y1; } rect;
 
 typedef struct painter {
     const panels_input *in;
-    font *f;
-    quad_list *out;
-    float scale, width_px, height_px;
+    paint paint;
+    float scale, width_px, height_px; /* paint's */
     rect placed[PLACED_MAX]; /* labels so far: none may lie on another */
     int placed_count;
 } painter;
-
-static float text(painter *p, float x, float y, const char *s, float size, uint32_t color)
-{
-    return font_draw(p->f, p->out, x, y, 0, s, strlen(s), size * p->scale, color);
-}
-
-static float width_of(painter *p, const char *s, float size) { return font_measure(p->f, s, strlen(s), size * p->scale); }
-
-static void text_right(painter *p, float x, float y, const char *s, float size, uint32_t color)
-{
-    text(p, x - width_of(p, s, size), y, s, size, color);
-}
 
 /* False: something is there already, or there is no room to remember it. */
 static bool claim(painter *p, rect r)
@@ -55,12 +44,12 @@ static bool claim(painter *p, rect r)
 /* Text on a dark ground with its middle at y; false: no room. */
 static bool pill(painter *p, float x, float y, const char *s, float size, uint32_t color, float alpha)
 {
-    float width = width_of(p, s, size), half = 0.5f * PILL_HEIGHT * size * p->scale, pad = 6 * p->scale;
+    float width = paint_width(&p->paint, s, size), half = 0.5f * PILL_HEIGHT * size * p->scale, pad = 6 * p->scale;
     rect r = {x - pad, y - half, x + width + pad, y + half};
     if (width == 0 || !claim(p, r))
         return false;
-    quad_list_rect(p->out, r.x0, r.y0, r.x1 - r.x0, r.y1 - r.y0, palette_alpha(PALETTE_PANEL, alpha));
-    text(p, x, y + 0.5f * font_cap_height(p->f, size * p->scale), s, size, palette_alpha(color, alpha));
+    paint_rect(&p->paint, r.x0, r.y0, r.x1 - r.x0, r.y1 - r.y0, palette_alpha(PALETTE_PANEL, alpha));
+    paint_text(&p->paint, x, y + 0.5f * font_cap_height(p->paint.f, size * p->scale), s, size, palette_alpha(color, alpha));
     return true;
 }
 
@@ -132,7 +121,7 @@ static float lane_name_size(const painter *p, size_t index, const float px[2])
     float other[2], pitch_px = INFINITY;
     if ((index + 1 < l->lanes.count && lane_anchor(p, &l->lanes.items[index + 1], other)) || (index > 0 && lane_anchor(p, &l->lanes.items[index - 1], other)))
         pitch_px = fabsf(other[1] - px[1]) / p->scale;
-    return fminf(fmaxf(pitch_px / PILL_HEIGHT - 0.1f, NAME_MIN_PX), TEXT_PX);
+    return fminf(fmaxf(pitch_px / PILL_HEIGHT - 0.1f, NAME_MIN_PX), PAINT_TEXT);
 }
 
 static void draw_lane_names(painter *p)
@@ -153,37 +142,31 @@ static void draw_lane_names(painter *p)
                 continue;
             if (is_title) {
                 panels_process_title(c, group->process, name);
-                px[1] -= 1.6f * TEXT_PX * p->scale;
+                px[1] -= 1.6f * PAINT_TEXT * p->scale;
             } else {
                 panels_lane_name(c, lane->thread, name);
             }
             if (px[1] < top || px[1] > bottom)
                 continue;
-            float size = is_title ? SMALL_PX : lane_name_size(p, i, px), x = fmaxf(px[0] - 10 * p->scale - width_of(p, name, size), least);
+            float size = is_title ? PAINT_SMALL : lane_name_size(p, i, px), x = fmaxf(px[0] - 10 * p->scale - paint_width(&p->paint, name, size), least);
             pill(p, x, px[1], name, size, is_title ? PALETTE_TEXT_DIM : PALETTE_TEXT, lane->weight);
         }
     }
 }
 
-/* Where the axis has a time: in front of the floor, or at the bottom of a chart. */
 static bool axis_point(const painter *p, uint64_t time_ns, float px[2])
 {
     const scene_input *in = p->in->scene;
-    float world[3] = {scene_x(in, time_ns), 0, in->layout->z_end + 0.3f};
-    float lowest = p->height_px - 46 * p->scale, parallel = fmaxf(in->layout->flame, in->layout->threads_share);
-    if (!camera_project(in->camera, world, px))
-        return false;
-    px[1] += 11 * p->scale;
-    px[1] = fminf(px[1] + (lowest - px[1]) * parallel, lowest);
-    return true;
+    return scene_axis_point(in->camera, scene_x(in, time_ns), in->layout->z_end, fmaxf(in->layout->flame, in->layout->threads_share), p->height_px,
+                            p->scale, px);
 }
 
 static void draw_now(painter *p)
 {
     const char *name = p->in->status->ended ? "end" : "now";
-    float px[2], width = width_of(p, name, SMALL_PX);
+    float px[2], width = paint_width(&p->paint, name, PAINT_SMALL);
     if (axis_point(p, p->in->scene->model->now_ns, px) && px[0] > 0 && px[0] < p->width_px)
-        pill(p, fminf(px[0] - 0.5f * width, p->width_px - width - EDGE_PX), px[1], name, SMALL_PX,
+        pill(p, fminf(px[0] - 0.5f * width, p->width_px - width - EDGE_PX), px[1], name, PAINT_SMALL,
              p->in->is_live ? PALETTE_ACCENT : PALETTE_TEXT, 1);
 }
 
@@ -202,9 +185,9 @@ static void draw_time_axis(painter *p)
         if (!axis_point(p, at_ns, px))
             continue;
         label_tick(tick_ns, step_ns, name);
-        float width = width_of(p, name, SMALL_PX), x = px[0] - 0.5f * width;
+        float width = paint_width(&p->paint, name, PAINT_SMALL), x = px[0] - 0.5f * width;
         if (x >= EDGE_PX && x + width <= p->width_px - EDGE_PX)
-            pill(p, x, px[1], name, SMALL_PX, PALETTE_TEXT_DIM, 1);
+            pill(p, x, px[1], name, PAINT_SMALL, PALETTE_TEXT_DIM, 1);
     }
 }
 
@@ -214,8 +197,8 @@ static void draw_bars(painter *p)
     float parallel = fmaxf(p->in->scene->layout->flame, p->in->scene->layout->threads_share);
     uint32_t ground = palette_alpha(PALETTE_BACKGROUND, 0.55f + 0.45f * parallel); /* in a chart nothing shines through */
     float bottom = (34 + 30 * parallel) * p->scale;
-    quad_list_rect(p->out, 0, 0, p->width_px, 40 * p->scale, ground);
-    quad_list_rect(p->out, 0, p->height_px - bottom, p->width_px, bottom, ground);
+    paint_rect(&p->paint, 0, 0, p->width_px, 40 * p->scale, ground);
+    paint_rect(&p->paint, 0, p->height_px - bottom, p->width_px, bottom, ground);
 }
 
 static void draw_title(painter *p)
@@ -230,12 +213,12 @@ static void draw_title(painter *p)
         snprintf(title, sizeof title, "%zu processes", l->groups.count);
     else
         panels_process_title(c, l->groups.count ? l->groups.items[0].process : 0, title);
-    x = text(p, x, y, title, 16, PALETTE_TEXT) + 14 * p->scale;
+    x = paint_text(&p->paint, x, y, title, 16, PALETTE_TEXT) + 14 * p->scale;
     char count[16];
     label_count((double)p->in->status->event_count, count);
     snprintf(title, sizeof title, "%zu %s  \xC2\xB7  %s events", l->lanes.count, l->lanes.count == 1 ? "thread" : "threads", count);
-    if (x + width_of(p, title, SMALL_PX) < 0.55f * p->width_px) /* the corner line comes from the right */
-        text(p, x, y, title, SMALL_PX, PALETTE_TEXT_DIM);
+    if (x + paint_width(&p->paint, title, PAINT_SMALL) < 0.55f * p->width_px) /* the corner line comes from the right */
+        paint_text(&p->paint, x, y, title, PAINT_SMALL, PALETTE_TEXT_DIM);
 }
 
 /* Right-aligned at x, with a red light before it. */
@@ -247,8 +230,8 @@ static void draw_recording(painter *p, float x, float y)
     copy_cut(name, sizeof name, s->recording);
     label_bytes(s->recorded_bytes, bytes);
     snprintf(line, sizeof line, "recording  %s  %s", name, bytes);
-    text_right(p, x, y, line, TEXT_PX, PALETTE_TEXT);
-    quad_list_rect(p->out, x - width_of(p, line, TEXT_PX) - 1.8f * side, y - side, side, side, PALETTE_GC);
+    paint_right(&p->paint, x, y, line, PAINT_TEXT, PALETTE_TEXT);
+    quad_list_rect(p->paint.out, x - paint_width(&p->paint, line, PAINT_TEXT) - 1.8f * side, y - side, side, side, PALETTE_GC);
 }
 
 static void draw_corner(painter *p)
@@ -265,44 +248,44 @@ static void draw_corner(painter *p)
     else
         snprintf(line, sizeof line, "%s events/s   backlog %s   %.0f frames/s   %s of %s", events, backlog, s->frames_per_s, used, budget);
     if (!p->in->is_still)
-        text_right(p, x, y, line, SMALL_PX, PALETTE_TEXT_DIM);
+        paint_right(&p->paint, x, y, line, PAINT_SMALL, PALETTE_TEXT_DIM);
     if (s->recording && !p->in->is_still)
         draw_recording(p, x, y += step);
     if (s->is_file && s->read_share < 1 && !p->in->is_still) {
         snprintf(line, sizeof line, "reading the recording: %.0f %%", floor(s->read_share * 100));
-        text_right(p, x, y += step, line, SMALL_PX, PALETTE_TEXT_DIM);
+        paint_right(&p->paint, x, y += step, line, PAINT_SMALL, PALETTE_TEXT_DIM);
     }
     if (s->ended && !s->is_file && !p->in->is_still)
-        text_right(p, x, y += step, "program ended \xE2\x80\x93 last picture", TEXT_PX, PALETTE_TEXT);
+        paint_right(&p->paint, x, y += step, "program ended \xE2\x80\x93 last picture", PAINT_TEXT, PALETTE_TEXT);
     if (s->evicted_count > 0) {
         label_count((double)s->evicted_count, events);
         label_count((double)s->span_count, other);
         snprintf(line, sizeof line, "the oldest %s of %s calls in outline only (--memory)", events, other);
-        text_right(p, x, y += step, line, SMALL_PX, PALETTE_TEXT_DIM);
+        paint_right(&p->paint, x, y += step, line, PAINT_SMALL, PALETTE_TEXT_DIM);
     }
     if (s->writer_waits > 0) {
         label_count((double)s->writer_waits, events);
         snprintf(line, sizeof line, "the program waited %s times for this window (--buffer)", events);
-        text_right(p, x, y += step, line, SMALL_PX, PALETTE_TEXT_DIM);
+        paint_right(&p->paint, x, y += step, line, PAINT_SMALL, PALETTE_TEXT_DIM);
     }
     if (s->dropped > 0) {
         label_count((double)s->dropped, events);
         snprintf(line, sizeof line, "%s events dropped", events);
-        text_right(p, x, y += step, line, TEXT_PX, PALETTE_ACCENT);
+        paint_right(&p->paint, x, y += step, line, PAINT_TEXT, PALETTE_ACCENT);
     }
     if (s->note)
-        text_right(p, x, y += step, s->note, SMALL_PX, PALETTE_ACCENT);
+        paint_right(&p->paint, x, y += step, s->note, PAINT_SMALL, PALETTE_ACCENT);
 }
 
 static void draw_paused(painter *p)
 {
     const char *state = "PAUSED", *way_out = "Space or L: back to now";
-    float width = width_of(p, state, 20), out_width = width_of(p, way_out, SMALL_PX), gap = 14 * p->scale;
+    float width = paint_width(&p->paint, state, 20), out_width = paint_width(&p->paint, way_out, PAINT_SMALL), gap = 14 * p->scale;
     float total = width + gap + out_width, x = 0.5f * (p->width_px - total), pad = 14 * p->scale, y = 76 * p->scale;
-    quad_list_rect(p->out, x - pad, y - 25 * p->scale, total + 2 * pad, 36 * p->scale, PALETTE_PANEL);
-    quad_list_rect(p->out, x - pad, y + 11 * p->scale, total + 2 * pad, 2 * p->scale, PALETTE_ACCENT);
-    text(p, x, y, state, 20, PALETTE_ACCENT);
-    text(p, x + width + gap, y - 2 * p->scale, way_out, SMALL_PX, PALETTE_TEXT);
+    paint_rect(&p->paint, x - pad, y - 25 * p->scale, total + 2 * pad, 36 * p->scale, PALETTE_PANEL);
+    paint_rect(&p->paint, x - pad, y + 11 * p->scale, total + 2 * pad, 2 * p->scale, PALETTE_ACCENT);
+    paint_text(&p->paint, x, y, state, 20, PALETTE_ACCENT);
+    paint_text(&p->paint, x + width + gap, y - 2 * p->scale, way_out, PAINT_SMALL, PALETTE_TEXT);
 }
 
 /* In the charts lanes may lie below the screen. */
@@ -320,7 +303,7 @@ static void draw_more_below(painter *p)
     }
     snprintf(line, sizeof line, "%u more below: drag, or Down", below);
     if (below > 0)
-        pill(p, 0.5f * (p->width_px - width_of(p, line, SMALL_PX)), p->height_px - 78 * p->scale, line, SMALL_PX, PALETTE_ACCENT, 1);
+        pill(p, 0.5f * (p->width_px - paint_width(&p->paint, line, PAINT_SMALL)), p->height_px - 78 * p->scale, line, PAINT_SMALL, PALETTE_ACCENT, 1);
 }
 
 static float draw_length_step(painter *p, float x, float y, uint32_t step)
@@ -328,29 +311,32 @@ static float draw_length_step(painter *p, float x, float y, uint32_t step)
     static const char *const names[] = {"1 \xC2\xB5s", "", "", "1 ms", "", "", "1 s", "longer"};
     _Static_assert(sizeof names / sizeof *names == TINT_LENGTH_STEPS, "one a step");
     float side = 10 * p->scale;
-    quad_list_rect(p->out, x, y - side + 1 * p->scale, side * 1.6f, side, tint_length(step));
+    paint_rect(&p->paint, x, y - side + 1 * p->scale, side * 1.6f, side, tint_length(step));
     x += side * 1.6f;
-    return names[step][0] ? text(p, x + 4 * p->scale, y, names[step], SMALL_PX, PALETTE_TEXT_DIM) + 8 * p->scale : x;
+    return names[step][0] ? paint_text(&p->paint, x + 4 * p->scale, y, names[step], PAINT_SMALL, PALETTE_TEXT_DIM) + 8 * p->scale : x;
 }
 
 /* Returns where it ends. */
 static float draw_legend(painter *p)
 {
-    const struct { uint32_t color; const char *name; } entries[] = {
-        {palette_method(0x9e3779b9u, EV_METHOD_RUBY, 0), tint_name(p->in->tint)},
-        {palette_gvl(SIM_GVL_RUNNING), "running"},
-        {palette_gvl(SIM_GVL_WAITING), "waiting for the GVL"},
-        {palette_gvl(SIM_GVL_BLOCKED), "blocked or sleeping"},
-        {PALETTE_GC, "GC pause"},
+    const struct { uint32_t color; const char *name; palette_bands shape; } entries[] = {
+        {palette_method(0x9e3779b9u, EV_METHOD_RUBY, 0), tint_name(p->in->scene->tint), FULL},
+        {palette_gvl(SIM_GVL_RUNNING), "running", palette_gvl_bands(SIM_GVL_RUNNING)},
+        {palette_gvl(SIM_GVL_WAITING), "waiting for the GVL", palette_gvl_bands(SIM_GVL_WAITING)},
+        {palette_gvl(SIM_GVL_BLOCKED), "blocked or sleeping", palette_gvl_bands(SIM_GVL_BLOCKED)},
+        {PALETTE_GC, "GC pause", FULL},
     };
     float x = EDGE_PX * p->scale, y = p->height_px - 14 * p->scale, side = 10 * p->scale;
-    for (uint32_t step = 0; p->in->tint == TINT_LENGTH && step < TINT_LENGTH_STEPS; step++)
+    for (uint32_t step = 0; p->in->scene->tint == TINT_LENGTH && step < TINT_LENGTH_STEPS; step++)
         x = draw_length_step(p, x, y, step);
-    for (size_t i = p->in->tint == TINT_LENGTH; i < sizeof entries / sizeof entries[0]; i++) {
-        if (x + side + width_of(p, entries[i].name, SMALL_PX) > p->width_px - EDGE_PX * p->scale)
+    for (size_t i = p->in->scene->tint == TINT_LENGTH; i < sizeof entries / sizeof entries[0]; i++) {
+        if (x + side + paint_width(&p->paint, entries[i].name, PAINT_SMALL) > p->width_px - EDGE_PX * p->scale)
             break;
-        quad_list_rect(p->out, x, y - side + 1 * p->scale, side, side, entries[i].color);
-        x = text(p, x + side + 6 * p->scale, y, entries[i].name, SMALL_PX, PALETTE_TEXT_DIM) + 18 * p->scale;
+        for (uint32_t band = 0; band < entries[i].shape.count; band++) {
+            const float *at = entries[i].shape.at[band];
+            paint_rect(&p->paint, x, y + p->scale + (at[0] - 1) * side, side, (at[1] - at[0]) * side, entries[i].color);
+        }
+        x = paint_text(&p->paint, x + side + 6 * p->scale, y, entries[i].name, PAINT_SMALL, PALETTE_TEXT_DIM) + 18 * p->scale;
     }
     return x;
 }
@@ -358,8 +344,8 @@ static float draw_legend(painter *p)
 static void draw_hint(painter *p, float left_px)
 {
     const char *hint = "wheel zoom   drag turn   Space pause   1 2 3 cameras   T what is slow   / find   ? all keys";
-    if (p->in->hint_alpha > 0 && left_px + width_of(p, hint, SMALL_PX) < p->width_px - EDGE_PX * p->scale)
-        text_right(p, p->width_px - EDGE_PX * p->scale, p->height_px - 14 * p->scale, hint, SMALL_PX,
+    if (p->in->hint_alpha > 0 && left_px + paint_width(&p->paint, hint, PAINT_SMALL) < p->width_px - EDGE_PX * p->scale)
+        paint_right(&p->paint, p->width_px - EDGE_PX * p->scale, p->height_px - 14 * p->scale, hint, PAINT_SMALL,
                    palette_alpha(PALETTE_TEXT, p->in->hint_alpha));
 }
 
@@ -382,43 +368,47 @@ static void draw_help(painter *p)
         {"V", "colours by method, by gem or class, by length"},
         {"M, P", "mark this time; keep a picture (PNG)"},
         {"R", "record from here on; again: end the recording, -o's too"},
+        {"Drag the time axis", "measure a stretch of it (Shift + drag: anywhere)"},
         {"Esc", "close, let go; never quits"},
         {"Space", "pause, go on"},
         {"L, End", "back to now; to a recording's end"},
         {"Strip below", "click: go there; drag the frame or its edges"},
-        {"F", "the selected call, again: the whole session"},
+        {"F", "the selected call or span, a measure; again: all there is"},
         {"Home, 0", "reset the view"},
         {"1  2  3", "scene, flame chart, threads and GVL"},
         {"Ctrl + Q", "quit"},
         {"?", "close this list"},
     };
     const int count = (int)(sizeof keys / sizeof keys[0]);
-    float row = fminf(24 * p->scale, (p->height_px - 60 * p->scale) / (float)(count + 2)), width = 640 * p->scale, height = row * (float)(count + 1) + 40 * p->scale;
+    /* In a small window all of it is smaller. */
+    float fit = fminf(1, fminf((p->height_px / p->scale - 8) / (HELP_ROW_PX * (float)(count + 1) + 40), (p->width_px / p->scale - 8) / HELP_WIDTH_PX));
+    float unit = fit * p->scale, row = HELP_ROW_PX * unit, width = HELP_WIDTH_PX * unit, height = row * (float)(count + 1) + 40 * unit;
     float x = 0.5f * (p->width_px - width), y = 0.5f * (p->height_px - height);
-    quad_list_rect(p->out, x, y, width, height, 0xf01c1510u);
-    quad_list_rect(p->out, x, y, width, 2 * p->scale, PALETTE_ACCENT);
-    y += 36 * p->scale;
-    text(p, x + 24 * p->scale, y, "Keys and mouse", 16, PALETTE_TEXT);
+    paint_rect(&p->paint, x, y, width, height, 0xf01c1510u);
+    paint_rect(&p->paint, x, y, width, 2 * unit, PALETTE_ACCENT);
+    y += 36 * unit;
+    paint_text(&p->paint, x + 24 * unit, y, "Keys and mouse", 16 * fit, PALETTE_TEXT);
     for (int i = 0; i < count; i++) {
         y += row;
-        text(p, x + 24 * p->scale, y, keys[i][0], TEXT_PX, PALETTE_ACCENT);
-        text(p, x + 220 * p->scale, y, keys[i][1], TEXT_PX, PALETTE_TEXT);
+        paint_text(&p->paint, x + 24 * unit, y, keys[i][0], PAINT_TEXT * fit, PALETTE_ACCENT);
+        paint_text(&p->paint, x + 220 * unit, y, keys[i][1], PAINT_TEXT * fit, PALETTE_TEXT);
     }
     if (p->in->status->device)
-        text_right(p, x + width - 24 * p->scale, y + row, p->in->status->device, SMALL_PX, PALETTE_TEXT_DIM);
+        paint_right(&p->paint, x + width - 24 * unit, y + row, p->in->status->device, PAINT_SMALL * fit, PALETTE_TEXT_DIM);
 }
 
 static void draw_empty(painter *p)
 {
     bool is_elsewhere = catalog_thread_count(p->in->scene->model->catalog) > 0;
     const char *what = is_elsewhere ? "no thread ran at this time" : p->in->status->ended ? "no calls were recorded" : "waiting for the first call \xE2\x80\xA6";
-    text(p, 0.5f * (p->width_px - width_of(p, what, 18)), 0.5f * p->height_px, what, 18, PALETTE_TEXT_DIM);
+    paint_text(&p->paint, 0.5f * (p->width_px - paint_width(&p->paint, what, 18)), 0.5f * p->height_px, what, 18, PALETTE_TEXT_DIM);
 }
 
 void panels_draw(const panels_input *in, font *f, quad_list *out)
 {
-    painter p = {.in = in, .f = f, .out = out, .scale = in->scene->scale,
-                 .width_px = in->scene->camera->width_px, .height_px = in->scene->camera->height_px - in->strip_px};
+    painter p = {.in = in, .scale = in->scene->scale, .width_px = in->scene->camera->width_px,
+                 .height_px = in->scene->camera->height_px - in->strip_px};
+    p.paint = (paint){.f = f, .out = out, .scale = p.scale, .width_px = p.width_px, .height_px = p.height_px};
     if (in->scene->layout->lanes.count == 0) {
         draw_empty(&p);
     } else {

@@ -1,5 +1,5 @@
 /* view/panels.h - what lies flat on the picture: names of lanes, the time axis, the corner line, legend, hints, help.
- * For:     view.c.
+ * For:     view.c; the names of lanes and processes also for what tells of a thread: details.c, inspect_draw.c, find.c.
  * Idea:    quiet unless something needs attention: dim text at the edges, one warm colour for what the user should notice.
  * Threads: one; reads the catalog, so under the model lock.
  */
@@ -12,8 +12,6 @@ typedef struct panels_input {
     const scene_input *scene;
     const scene *built;
     const view_status *status;
-    view_camera camera;
-    tint tint;
     bool is_paused, is_live, is_still, has_help;
     float hint_alpha; /* 0: gone */
     float strip_px;   /* what the time strip takes of the screen's height */

@@ -17,6 +17,7 @@
 #define RUN_MIN_PX 90.0f    /* folded boxes beside each other, of one method for the most part: long enough to be named */
 #define RUN_GAP_PX 2.5f
 #define FLOOR_Y -0.06f
+#define AXIS_Z 0.3f   /* of the time axis, before the last lane */
 #define ATTEMPTS 8
 #define GLASS_MAX 160u      /* panes of a process, and at least: each covers many pixels, so they follow the budget of boxes */
 #define GLASS_MIN 48u
@@ -25,8 +26,9 @@
 #define GLASS_COVER_MAX 0.16f /* of the picture under full panes; where they take more they are fainter, so that it stays readable */
 #define GLASS_ALPHA_SUM 0.52f
 #define GLASS_ALPHA_MIN 0.055f /* a pause is seen, however many there are */
-#define SPANS_MAX 256u       /* the program's own, in sight at once */
-#define SPAN_LEVELS 6u       /* of them within each other */
+#define MEASURE_ALPHA 0.14f
+#define SPANS_MAX 4096u      /* bars of the program's own spans */
+#define SPAN_FOLD_PX 4.0f    /* shorter than this they are folded */
 #define HOPELESS 3u         /* times the budget: start again with a coarser resolution */
 
 /* One row being drawn. */
@@ -51,6 +53,8 @@ void scene_free(scene *s)
     vec_free(&s->grid_cells);
     vec_free(&s->labelled);
     vec_free(&s->spans);
+    vec_free(&s->pauses);
+    vec_free(&s->bars);
 }
 
 static float clampf(float x, float low, float high) { return fminf(fmaxf(x, low), high); }
@@ -92,6 +96,16 @@ void scene_range(const scene_input *in, uint64_t *begin_ns, uint64_t *end_ns)
         *begin_ns = in->begin_ns;
     if (*begin_ns > *end_ns)
         *begin_ns = *end_ns;
+}
+
+bool scene_axis_point(const camera *c, float x, float z_end, float parallel, float height_px, float scale, float px[2])
+{
+    float world[3] = {x, 0, z_end + AXIS_Z}, lowest = height_px - 46 * scale;
+    if (!camera_project(c, world, px))
+        return false;
+    px[1] += 11 * scale;
+    px[1] = fminf(px[1] + (lowest - px[1]) * parallel, lowest);
+    return true;
 }
 
 void scene_ticks(const scene_input *in, uint64_t begin_ns, int64_t *first_ns, uint64_t *step_ns)
@@ -139,9 +153,11 @@ static uint32_t call_color(scene *s, const scene_input *in, const catalog_method
         memset(s->colors, 0, sizeof s->colors);
     s->colors_tint = in->tint;
     uint32_t shade = depth < 24 ? depth : 24; /* deeper ones look alike */
-    struct scene_color *slot = &s->colors[(method->hash * 2654435769u + shade * 40503u + method->kind) % SCENE_COLORS];
-    if (slot->color == 0 || slot->hash != method->hash || slot->depth != shade || slot->kind != method->kind)
-        *slot = (struct scene_color){.hash = method->hash, .depth = (uint16_t)shade, .kind = (uint16_t)method->kind,
+    /* Methods of one name share a colour, also in other processes; but not an owner, which their files and digits say. */
+    uint64_t key = in->tint == TINT_OWNER ? (uintptr_t)method >> 4 : method->hash;
+    struct scene_color *slot = &s->colors[((uint32_t)key * 2654435769u + shade * 40503u + method->kind) % SCENE_COLORS];
+    if (slot->color == 0 || slot->key != key || slot->depth != shade || slot->kind != method->kind)
+        *slot = (struct scene_color){.key = key, .depth = (uint16_t)shade, .kind = (uint16_t)method->kind,
                                      .color = palette_method(tint_hash(in->tint, method), method->kind, shade)};
     return slot->color;
 }
@@ -154,19 +170,30 @@ static uint32_t strip_color(const scene_input *in, uint32_t state)
 
 static uint32_t node_color(scene *s, const scene_input *in, const row *r, const history_node *node)
 {
-    if (r->is_gvl)
-        return strip_color(in, node->value);
     uint32_t color = call_color(s, in, catalog_method_of(in->model->catalog, r->process, node->value), r->depth, node->longest_ns);
-    if (node->span_count > 1) {
-        uint64_t length_ns = node->end_ns - node->begin_ns;
-        return palette_folded(color, length_ns ? (float)((double)node->busy_ns / (double)length_ns) : 1);
-    }
+    if (node->span_count > 1)
+        return palette_folded(color, history_busy_share(node));
     return node->flags & HISTORY_UNWOUND ? palette_unwound(color) : color;
+}
+
+/* A thread's state is told by its shape as well as by its colour: see palette_gvl_bands. */
+static void add_state(scene *s, const scene_input *in, const row *r, float x0, float x1, const view_box_ref *what)
+{
+    palette_bands shape = palette_gvl_bands((sim_gvl)what->value);
+    float flame = in->layout->flame; /* from the front bands lie above each other, from above behind each other */
+    for (uint32_t i = 0; i < shape.count; i++) {
+        row band = *r;
+        for (int side = 0; side < 2; side++) {
+            band.z[side] = mixf(r->z[0], r->z[1], mixf(shape.at[i][side], (float)side, flame));
+            band.y[side] = mixf(r->y[0], r->y[1], mixf((float)side, shape.at[i][side], flame));
+        }
+        add_box(s, &band, x0, x1, strip_color(in, what->value), what);
+    }
 }
 
 static void note_label(scene *s, const row *r, uint32_t method, float x0, float x1)
 {
-    if (r->is_gvl || (x1 - x0) * r->px_per_unit < LABEL_MIN_PX || s->boxes.count == 0 || s->labels.count >= SCENE_LABELS)
+    if ((x1 - x0) * r->px_per_unit < LABEL_MIN_PX || s->boxes.count == 0 || s->labels.count >= SCENE_LABELS)
         return;
     scene_label *label = vec_push(&s->labels);
     if (label)
@@ -187,11 +214,16 @@ static void end_run(scene *s, const row *r)
                                .process = r->process, .method = run.method, .x_begin = fmaxf(run.x_begin, r->x[0]), .x_end = fminf(run.x_end, r->x[1])};
 }
 
-/* A folded box was added. */
-static void go_on_run(scene *s, const row *r, const history_node *node, float x0, float x1)
+/* Would a folded box there lengthen the run? */
+static bool is_of_run(const scene *s, const row *r, const history_node *node, float x0)
 {
-    bool goes_on = s->run.span_count > 0 && s->run.method == node->value && (x0 - s->run.x_end) * r->px_per_unit < RUN_GAP_PX;
-    if (!goes_on)
+    return s->run.span_count > 0 && s->run.method == node->value && (x0 - s->run.x_end) * r->px_per_unit < RUN_GAP_PX;
+}
+
+/* A folded box was added. */
+static void go_on_run(scene *s, const history_node *node, float x0, float x1)
+{
+    if (s->run.span_count == 0)
         s->run = (struct scene_run){.first_box = (uint32_t)s->boxes.count - 1, .method = node->value, .x_begin = x0};
     s->run.span_count += node->span_count;
     s->run.x_end = x1;
@@ -208,7 +240,7 @@ static view_box_ref ref_of(const row *r, const history_node *node)
 
 static uint32_t in_focus(const scene_input *in, uint32_t color, const view_box_ref *what)
 {
-    if (!in->focus || what->kind == VIEW_BOX_GVL)
+    if (!in->focus)
         return color;
     if (what->span_count == 1 && focus_is_call(in->focus, what->track, what->depth, what->begin_ns))
         return palette_mix(color, PALETTE_ACCENT, 0.8f);
@@ -221,13 +253,16 @@ static void add_node(scene *s, const scene_input *in, const row *r, const histor
     if (!visible_part(in, r, node->begin_ns, node->end_ns, &x0, &x1))
         return;
     view_box_ref what = ref_of(r, node);
-    bool is_folded = node->span_count > 1 && !r->is_gvl;
-    bool ends_run = !is_folded || s->run.method != node->value || (x0 - s->run.x_end) * r->px_per_unit >= RUN_GAP_PX;
-    if (ends_run)
+    if (r->is_gvl) {
+        add_state(s, in, r, x0, x1, &what);
+        return;
+    }
+    bool is_folded = node->span_count > 1;
+    if (!is_folded || !is_of_run(s, r, node, x0))
         end_run(s, r);
     add_box(s, r, x0, x1, in_focus(in, node_color(s, in, r, node), &what), &what);
     if (is_folded && s->boxes.count > 0)
-        go_on_run(s, r, node, x0, x1);
+        go_on_run(s, node, x0, x1);
     else if (node->span_count == 1)
         note_label(s, r, node->value, x0, x1);
 }
@@ -311,14 +346,18 @@ static void add_open(scene *s, const scene_input *in, const row *r, const sim_sp
                          .longest_ns = end_ns - frame->begin_ns, .span_count = 1, .value = frame->value,
                          .flags = frame->open_at_start ? HISTORY_OPEN_AT_START : 0};
     view_box_ref what = ref_of(r, &node);
-    what.kind = r->is_gvl ? VIEW_BOX_GVL : is_idle ? VIEW_BOX_IDLE : VIEW_BOX_OPEN;
-    uint32_t color = in_focus(in, r->is_gvl ? strip_color(in, frame->value)
-                                            : call_color(s, in, catalog_method_of(in->model->catalog, r->process, frame->value), r->depth, node.busy_ns),
-                              &what);
+    what.is_open = true;
+    if (r->is_gvl) {
+        add_state(s, in, r, x0, x1, &what);
+        return;
+    }
+    what.kind = is_idle ? VIEW_BOX_IDLE : VIEW_BOX_OPEN;
+    const catalog_method *method = catalog_method_of(in->model->catalog, r->process, frame->value);
+    uint32_t color = in_focus(in, call_color(s, in, method, r->depth, node.busy_ns), &what);
     if (is_idle)
         color = palette_idle(color);
     float cap = 3.0f * in->scale / fmaxf(r->px_per_unit, 1e-3f);
-    bool has_cap = !is_idle && !r->is_gvl && r->height_px >= 3 && x1 - x0 > 3 * cap && end_ns >= in->model->now_ns && x1 <= r->x[1] + 0.1f;
+    bool has_cap = !is_idle && r->height_px >= 3 && x1 - x0 > 3 * cap && end_ns >= in->model->now_ns && x1 <= r->x[1] + 0.1f;
     add_box(s, r, x0, has_cap ? x1 - cap : x1, color, &what);
     note_label(s, r, frame->value, x0, x1);
     if (has_cap) {
@@ -446,7 +485,7 @@ static void add_strip(scene *s, const scene_input *in, const layout_lane *lane)
         return;
     add_history(s, in, &r);
     sim_span state;
-    if (in->model->sim && sim_open_frames(in->model->sim, thread->gvl_track, 0, &state, 1) == 1)
+    if (view_open_frame(in->model, thread->gvl_track, 0, &state))
         add_open(s, in, &r, &state, lane_end_ns(in, lane), false);
 }
 
@@ -508,49 +547,96 @@ static void add_floors(scene *s, const scene_input *in)
     }
 }
 
-/* How many of the spans before this one, of its thread, have not ended when it begins: it lies above them. */
-static uint32_t span_level(const notes_span *spans, size_t index)
-{
-    uint32_t level = 0;
-    for (size_t i = index, looked = 0; i-- > 0 && looked < 512; looked++)
-        if (spans[i].thread == spans[index].thread && spans[i].end_ns > spans[index].begin_ns)
-            level++;
-    return level < SPAN_LEVELS ? level : SPAN_LEVELS - 1;
-}
-
-static void add_span(scene *s, const scene_input *in, const layout_lane *lane, const notes_span *span, uint32_t level)
+/* A place for the bars of each thread in sight. NULL: memory is out. */
+static scene_bars *clear_bars(scene *s, const scene_input *in)
 {
     const layout *l = in->layout;
-    float row_height = layout_row_height(l, lane), height = fmaxf(row_height, l->row_height * 0.8f), depth = lane->z_end - lane->z_begin;
-    float y0 = lane->y_floor + layout_top(l, lane) + (0.25f + (float)level * 1.1f) * height, x[2];
-    row r = {.lane = lane, .z = {lane->z_begin + mixf(0.08f, 0.01f, l->threads_share) * depth, lane->z_begin + mixf(0.62f, 0.09f, l->threads_share) * depth}, .y = {y0, y0 + 0.9f * height}};
-    uint64_t end_ns = span->end_ns < in->model->now_ns ? span->end_ns : in->model->now_ns;
-    if (!aim_row(s, in, &r, r.y[0], r.y[1]) || !visible_part(in, &r, span->begin_ns, end_ns, &x[0], &x[1]))
+    size_t threads = catalog_thread_count(in->model->catalog);
+    if (!vec_reserve(&s->bars, threads))
+        return NULL;
+    for (size_t i = 0; i < threads; i++)
+        s->bars.items[i].lane = SCENE_NO_BOX;
+    for (size_t i = 0; i < l->lanes.count; i++)
+        s->bars.items[l->lanes.items[i].thread] = (scene_bars){.lane = (uint32_t)i};
+    return s->bars.items;
+}
+
+/* The lowest level that is free when the span begins, so that what lies within another is above it. */
+static uint32_t span_level(scene_bars *bars, const notes_span *span)
+{
+    uint32_t level = 0;
+    while (level + 1 < SCENE_SPAN_LEVELS && bars->end_ns[level] > span->begin_ns)
+        level++;
+    bars->end_ns[level] = span->end_ns;
+    return level;
+}
+
+/* Too short to be told from the one before: they are one bar. False: not so. */
+static bool fold_span(scene *s, const row *r, uint32_t last, const float x[2], const view_box_ref *ref)
+{
+    if (last == 0)
+        return false;
+    scene_span *before = &s->spans.items[last - 1];
+    float folded_units = SPAN_FOLD_PX / fmaxf(r->px_per_unit, 1e-3f);
+    bool is_short = before->ref.span_count > 1 || before->x[1] - before->x[0] < folded_units;
+    if (!is_short || x[1] - x[0] > folded_units || x[0] - before->x[1] > 0.5f * folded_units)
+        return false;
+    before->x[1] = fmaxf(before->x[1], x[1]);
+    s->boxes.items[before->box].high[0] = fmaxf(s->boxes.items[before->box].high[0], x[1]);
+    s->boxes.items[before->box].color = palette_mix(PALETTE_BACKGROUND, PALETTE_SPAN, 0.8f);
+    if (ref->longest_ns > before->ref.longest_ns) {
+        before->ref.longest_ns = ref->longest_ns;
+        before->ref.value = ref->value; /* its name stands for all */
+    }
+    before->ref.end_ns = ref->end_ns > before->ref.end_ns ? ref->end_ns : before->ref.end_ns;
+    before->ref.busy_ns += ref->busy_ns;
+    before->ref.span_count++;
+    before->ref.is_open |= ref->is_open;
+    return true;
+}
+
+static void add_span(scene *s, const scene_input *in, const notes_span *span, scene_bars *bars, uint32_t level)
+{
+    const layout *l = in->layout;
+    const layout_lane *lane = &l->lanes.items[bars->lane];
+    float x[2];
+    row r = {.lane = lane};
+    layout_span(l, lane, level, r.z, r.y);
+    bool is_open = span->end_ns > in->model->now_ns;
+    uint64_t end_ns = is_open ? in->model->now_ns : span->end_ns, length_ns = end_ns - span->begin_ns;
+    if (end_ns < span->begin_ns || !aim_row(s, in, &r, r.y[0], r.y[1]) || !visible_part(in, &r, span->begin_ns, end_ns, &x[0], &x[1]))
         return;
     x[1] = fmaxf(x[1], x[0] + 2 * in->scale / fmaxf(r.px_per_unit, 1e-3f));
-    add_plain(s, x, r.y, r.z, PALETTE_SPAN);
     layout_thread *thread = &in->layout->threads.items[lane->thread];
     if (level >= thread->span_levels)
         thread->span_levels = (uint8_t)(level + 1);
-    scene_span *shown = vec_push(&s->spans);
-    if (shown)
-        *shown = (scene_span){.x = {fmaxf(x[0], r.x[0]), fminf(x[1], r.x[1])}, .y = {r.y[0], r.y[1]}, .z = r.z[1],
-                                     .process = span->process, .string = span->string, .begin_ns = span->begin_ns, .end_ns = end_ns};
+    view_box_ref ref = {.begin_ns = span->begin_ns, .end_ns = end_ns, .busy_ns = length_ns, .longest_ns = length_ns, .track = span->id, .value = span->string,
+                        .span_count = 1, .process = span->process, .thread = span->thread, .kind = VIEW_BOX_SPAN, .is_open = is_open};
+    if (fold_span(s, &r, bars->last[level], x, &ref))
+        return;
+    scene_span *shown = s->spans.count < SPANS_MAX ? vec_push(&s->spans) : NULL;
+    if (!shown)
+        return;
+    bool is_selected = in->focus && focus_is_span(in->focus, span->process, span->id, span->begin_ns);
+    add_plain(s, x, r.y, r.z, is_selected ? palette_mix(PALETTE_SPAN, PALETTE_ACCENT, 0.8f) : PALETTE_SPAN);
+    *shown = (scene_span){.x = {fmaxf(x[0], r.x[0]), fminf(x[1], r.x[1])}, .y = {r.y[0], r.y[1]}, .z = r.z[1], .box = (uint32_t)s->boxes.count - 1, .ref = ref};
+    bars->last[level] = (uint32_t)s->spans.count;
 }
 
 /* Bars over the lanes of the threads that began them. */
 static void add_spans(scene *s, const scene_input *in)
 {
-    const layout *l = in->layout;
     size_t count = 0;
     const notes_span *spans = in->model->notes ? notes_spans(in->model->notes, &count) : NULL;
     s->spans.count = 0;
-    for (size_t i = count; i-- > 0 && s->spans.count < SPANS_MAX;) {
-        if (spans[i].begin_ns >= s->end_ns || spans[i].end_ns <= s->begin_ns)
+    scene_bars *all = count > 0 ? clear_bars(s, in) : NULL;
+    for (size_t i = 0; all && i < count; i++) {
+        scene_bars *bars = spans[i].thread < catalog_thread_count(in->model->catalog) ? &all[spans[i].thread] : NULL;
+        if (!bars || bars->lane == SCENE_NO_BOX)
             continue;
-        for (size_t lane = 0; lane < l->lanes.count; lane++)
-            if (l->lanes.items[lane].thread == spans[i].thread)
-                add_span(s, in, &l->lanes.items[lane], &spans[i], span_level(spans, i));
+        uint32_t level = span_level(bars, &spans[i]); /* also of what is out of sight: nothing changes its level by coming into it */
+        if (spans[i].begin_ns < s->end_ns && spans[i].end_ns > s->begin_ns)
+            add_span(s, in, &spans[i], bars, level);
     }
 }
 
@@ -574,14 +660,14 @@ static void add_grid(scene *s, const scene_input *in)
     }
 }
 
-static void add_glass(scene *s, const scene_input *in, const row *r, uint64_t begin_ns, uint64_t end_ns, float alpha)
+static void add_glass(scene *s, const scene_input *in, const row *r, uint64_t begin_ns, uint64_t end_ns, uint32_t color, uint32_t id)
 {
     float x0, x1;
     gpu_box *box;
     if (!visible_part(in, r, begin_ns, end_ns, &x0, &x1) || s->glass.count >= SCENE_GLASS_MAX || !(box = vec_push(&s->glass)))
         return;
     x1 = fmaxf(x1, x0 + 1.5f * in->scale / fmaxf(r->px_per_unit, 1e-3f)); /* a pause is never too short to be seen */
-    *box = (gpu_box){.low = {x0, r->y[0], r->z[0]}, .high = {x1, r->y[1], r->z[1]}, .color = palette_alpha(PALETTE_GC, alpha)};
+    *box = (gpu_box){.low = {x0, r->y[0], r->z[0]}, .high = {x1, r->y[1], r->z[1]}, .color = color, .id = id};
 }
 
 /* The same in front of the group's last lane, opaque: readable where panes are many and therefore faint. */
@@ -617,6 +703,18 @@ static float glass_cover(const scene *s, const scene_input *in, const row *r, si
     return units / fmaxf(r->x[1] - r->x[0], 1e-3f);
 }
 
+/* Its id, for the pane; 0: memory is out. */
+static uint32_t add_pause(scene *s, const row *r, const history_node *node, bool is_open)
+{
+    scene_pause *pause = vec_push(&s->pauses);
+    if (!pause)
+        return 0;
+    *pause = (scene_pause){.ref = ref_of(r, node), .mark = SCENE_NO_BOX};
+    pause->ref.kind = VIEW_BOX_GC;
+    pause->ref.is_open = is_open;
+    return (uint32_t)s->pauses.count;
+}
+
 /* A process's pauses lie across all lanes of its group. */
 static void add_gc(scene *s, const scene_input *in, const layout_group *group, uint32_t process)
 {
@@ -642,14 +740,31 @@ static void add_gc(scene *s, const scene_input *in, const layout_group *group, u
     }
     float alpha = glass_alpha(in, r.z[1] - r.z[0], count) * fminf(1, GLASS_COVER_MAX / fmaxf(glass_cover(s, in, &r, count), 1e-3f));
     for (size_t i = 0; i < count; i++) {
-        double length_ns = (double)(s->nodes[i].end_ns - s->nodes[i].begin_ns);
-        double busy = length_ns > 0 ? (double)s->nodes[i].busy_ns / length_ns : 1;
-        add_glass(s, in, &r, s->nodes[i].begin_ns, s->nodes[i].end_ns, fmaxf(fminf(GLASS_ALPHA_MIN, alpha), alpha * (0.15f + 0.85f * (float)busy)));
-        add_gc_mark(s, in, &r, &s->nodes[i], (float)busy);
+        float busy = history_busy_share(&s->nodes[i]), own_alpha = fmaxf(fminf(GLASS_ALPHA_MIN, alpha), alpha * (0.15f + 0.85f * busy));
+        uint32_t id = add_pause(s, &r, &s->nodes[i], false);
+        size_t boxes = s->boxes.count;
+        add_glass(s, in, &r, s->nodes[i].begin_ns, s->nodes[i].end_ns, palette_alpha(PALETTE_GC, own_alpha), id);
+        add_gc_mark(s, in, &r, &s->nodes[i], busy);
+        if (id && s->boxes.count > boxes)
+            s->pauses.items[id - 1].mark = (uint32_t)boxes;
     }
     sim_span open;
-    if (in->model->sim && sim_open_frames(in->model->sim, track, 0, &open, 1) == 1)
-        add_glass(s, in, &r, open.begin_ns, in->model->now_ns, alpha);
+    if (view_open_frame(in->model, track, 0, &open) && open.begin_ns < in->model->now_ns) {
+        uint64_t length_ns = in->model->now_ns - open.begin_ns;
+        history_node node = {.begin_ns = open.begin_ns, .end_ns = in->model->now_ns, .busy_ns = length_ns, .longest_ns = length_ns, .span_count = 1};
+        add_glass(s, in, &r, open.begin_ns, in->model->now_ns, palette_alpha(PALETTE_GC, alpha), add_pause(s, &r, &node, true));
+    }
+}
+
+/* Over all lanes, and a little more. */
+static void add_measure(scene *s, const scene_input *in)
+{
+    const layout *l = in->layout;
+    row r = {.lane = l->lanes.items, .z = {-0.05f, l->z_end + 0.05f}};
+    r.y[0] = mixf(FLOOR_Y, l->y_low, l->flame);
+    r.y[1] = mixf(l->tallest * 1.06f + 0.12f, l->y_high, l->flame);
+    if (in->measure_ns[0] < in->measure_ns[1] && l->lanes.count > 0 && aim_row(s, in, &r, r.y[0], r.y[1]))
+        add_glass(s, in, &r, in->measure_ns[0], in->measure_ns[1], palette_alpha(PALETTE_ACCENT, MEASURE_ALPHA), 0);
 }
 
 static int farther_first(const void *a, const void *b, void *eye_x)
@@ -663,11 +778,13 @@ static int farther_first(const void *a, const void *b, void *eye_x)
 static void add_all_glass(scene *s, const scene_input *in)
 {
     layout *l = in->layout;
+    s->pauses.count = 0;
     for (size_t g = 0; g < l->groups.count; g++) {
         const layout_group *group = &l->groups.items[g];
         for (uint32_t id = group->process; id != CATALOG_NONE; id = l->followers.items[id])
             add_gc(s, in, group, id);
     }
+    add_measure(s, in);
     float eye_x = in->camera->is_parallel ? -1e4f * in->camera->forward[0] : in->camera->eye[0];
     qsort_r(s->glass.items, s->glass.count, sizeof *s->glass.items, farther_first, &eye_x);
 }

@@ -33,11 +33,24 @@ typedef struct scene_label { /* a box wide enough for its name */
     float x_begin, x_end;    /* its visible part */
 } scene_label;
 
-typedef struct scene_span { /* where its bar is */
+typedef struct scene_span { /* one of the program's own, and where its bar is */
     float x[2], y[2], z;
-    uint32_t process, string;
-    uint64_t begin_ns, end_ns;
+    view_box_ref ref;
+    uint32_t box;        /* index */
 } scene_span;
+
+typedef struct scene_pause { /* of the GC: a pane whose id is this one's index plus 1, and a mark */
+    view_box_ref ref;
+    uint32_t mark;       /* index of a box; SCENE_NO_BOX: it has none */
+} scene_pause;
+#define SCENE_NO_BOX UINT32_MAX
+#define SCENE_SPAN_LEVELS 6u /* of spans within each other */
+
+typedef struct scene_bars { /* of a thread's spans, while bars are made */
+    uint64_t end_ns[SCENE_SPAN_LEVELS];
+    uint32_t last[SCENE_SPAN_LEVELS]; /* bar so far, in spans, + 1 */
+    uint32_t lane;                    /* SCENE_NO_BOX: none */
+} scene_bars;
 
 typedef struct scene {
     VEC(gpu_box) boxes;
@@ -47,11 +60,13 @@ typedef struct scene {
     VEC(uint32_t) lane_ends;       /* boxes of lanes in drawing order: ends of index ranges */
     VEC(uint32_t) grid_cells;      /* labels.c: which box is seen where */
     VEC(uint32_t) labelled;        /* labels.c: a bit a box */
-    struct scene_color { uint32_t hash, color; uint16_t depth, kind; } colors[SCENE_COLORS]; /* palette_method's answers */
+    struct scene_color { uint64_t key; uint32_t color; uint16_t depth, kind; } colors[SCENE_COLORS]; /* palette_method's answers */
     history_node nodes[SCENE_NODES];
     sim_span open[SCENE_OPEN];
     tint colors_tint;              /* what colors[] is of */
-    VEC(scene_span) spans;         /* the program's own, in sight */
+    VEC(scene_span) spans;         /* in sight */
+    VEC(scene_pause) pauses;       /* likewise */
+    VEC(scene_bars) bars;          /* by thread */
     struct scene_run { uint32_t first_box, method; uint64_t span_count; float x_begin, x_end; } run; /* of folded boxes */
     uint32_t budget;               /* boxes */
     float coarseness;              /* 1: as fine as the screen */
@@ -70,6 +85,7 @@ typedef struct scene_input {
     float scale;
     tint tint;
     struct focus *focus;           /* NULL: nothing stands out */
+    uint64_t measure_ns[2];        /* the stretch of time that the user measures; equal: none */
 } scene_input;
 
 void scene_free(scene *s);
@@ -79,6 +95,9 @@ void scene_build(scene *s, const scene_input *in);
 float scene_x(const scene_input *in, uint64_t time_ns);
 /* The time range that any of the film's volume shows. */
 void scene_range(const scene_input *in, uint64_t *begin_ns, uint64_t *end_ns);
+/* Where the time axis has a world x on the screen: in front of the floor, or at the bottom of a chart. height_px: without the
+ * time strip. parallel: how much of a chart it is. False: behind the eye. */
+bool scene_axis_point(const camera *c, float x, float z_end, float parallel, float height_px, float scale, float px[2]);
 /* Round steps of the time axis: the first tick at or after *first_ns, session-relative; step_ns. */
 void scene_ticks(const scene_input *in, uint64_t begin_ns, int64_t *first_ns, uint64_t *step_ns);
 

@@ -1,7 +1,7 @@
 #include "view/strip.h"
 
+#include "base/length.h"
 #include "view/camera.h"
-#include "view/label.h"
 #include "view/palette.h"
 
 #include <math.h>
@@ -10,6 +10,7 @@
 #define SIDE_PX 14.0f
 #define COLUMN_PX 2.0f
 #define GC_PX 3.0f
+#define MARK_PX 1.6f
 #define LIFE_PX 1.0f      /* a process lives, whether or not it does anything */
 #define GC_PROCESSES 64u  /* whose pauses are asked for: each costs a query */
 #define GC_NODES 256u
@@ -212,15 +213,36 @@ static void draw_gc(const strip *s, const view_model *model, float y, quad_list 
             got = history_query(model->history, track, 0, at_ns, s->end_ns, resolution_ns, nodes, GC_NODES);
             for (size_t i = 0; i < got; i++) {
                 const history_node *n = &nodes[i];
-                uint64_t length = n->end_ns - n->begin_ns;
-                draw_pause(s, n->begin_ns, n->end_ns, length ? (float)((double)n->busy_ns / (double)length) : 1, y, out);
+                draw_pause(s, n->begin_ns, n->end_ns, history_busy_share(n), y, out);
             }
             at_ns = got && nodes[got - 1].end_ns > at_ns ? nodes[got - 1].end_ns : s->end_ns;
         }
         sim_span open;
-        if (model->sim && sim_open_frames(model->sim, track, 0, &open, 1) == 1)
+        if (view_open_frame(model, track, 0, &open))
             draw_pause(s, open.begin_ns, s->end_ns, 1, y, out);
     }
+}
+
+static void draw_mark(const strip *s, uint64_t at_ns, uint32_t color, float *last_px, quad_list *out)
+{
+    float x = px_of(s, (double)(int64_t)(at_ns - s->begin_ns)), half = 0.5f * MARK_PX * s->scale, y0 = s->low_px[1] + 2 * s->scale;
+    if (fabsf(x - *last_px) < half || at_ns > s->end_ns) /* of many in one place one is drawn */
+        return;
+    *last_px = x;
+    rect(out, x - half, y0, x + half, s->high_px[1] - 2 * s->scale, palette_alpha(color, 0.75f));
+    rect(out, x - 2 * half, y0, x + 2 * half, y0 + 4 * half, color);
+}
+
+static void draw_marks(const strip *s, const strip_picture *in, quad_list *out)
+{
+    size_t count = 0;
+    const notes_mark *own = in->model->notes ? notes_marks(in->model->notes, &count) : NULL;
+    float last_px = -INFINITY;
+    for (size_t i = 0; i < count; i++)
+        draw_mark(s, own[i].at_ns, PALETTE_SPAN, &last_px, out);
+    last_px = -INFINITY;
+    for (uint32_t i = 0; i < in->mark_count; i++)
+        draw_mark(s, in->marks[i], PALETTE_ACCENT, &last_px, out);
 }
 
 /* What is not in sight lies in the shade. */
@@ -264,9 +286,10 @@ void strip_draw(strip *s, const strip_picture *in, font *f, quad_list *out)
         draw_activity(s, in->model->activity, top + (GC_PX + 1) * in->scale, base, out);
     draw_lives(s, in->model, base, out);
     draw_gc(s, in->model, top, out);
+    draw_marks(s, in, out);
     draw_frame(s, in->is_live, out);
     char length[24];
-    label_duration(length_ns(s), length);
+    length_show(length_ns(s), length);
     float px[2];
     frame_px(s, px);
     float width = font_measure(f, length, strlen(length), 11 * in->scale), x = s->high_px[0] - width - 6 * in->scale;

@@ -1,7 +1,7 @@
 /* view/strip.h - the time strip along the bottom: the whole session, and which part of it is in sight.
  * For:     view.c.
  * Idea:    one column of pixels for each part of the session's time: how many events there were, a colour a process, over a
- *          thin line where a process lives; above it the GC's pauses. The part in sight is a frame that the pointer moves by
+ *          thin line where a process lives; above it the GC's pauses; marks are lines across it all. The part in sight is a frame that the pointer moves by
  *          its middle and widens by its edges; a click elsewhere takes the film there.
  *
  *            |   .:|gc|:.          [ frame ]  .:.                |
@@ -47,6 +47,8 @@ typedef struct strip_picture {
     float width_px, height_px;    /* of the target */
     float scale;
     bool is_live;                 /* the frame follows now */
+    const uint64_t *marks;        /* the user's, mark_count of them; the program's own are in the model */
+    uint32_t mark_count;
 } strip_picture;
 
 /* What the strip takes from the bottom of a target; 0: it is too small to have one. */

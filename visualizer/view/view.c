@@ -44,6 +44,7 @@ struct view {
     double age_s;
     double budget;        /* boxes */
     double cost;          /* of the last frames, eased; 1: the target */
+    uint64_t measure_ns[2]; /* as scene_input's */
     bool is_moving;
 };
 
@@ -145,7 +146,8 @@ static void build_boxes(view *v, const view_model *model, const view_status *sta
     nav_scene measures = {.z_end = v->layout.z_end, .y_low = v->layout.y_low, .y_high = v->layout.y_high, .strip_px = v->strip_px};
     nav_step(&v->nav, &measures, relative(v, model->now_ns), status->ended, time_s, width_px, height_px);
     *in = (scene_input){.model = model, .camera = &v->nav.camera, .pose = &v->nav.pose, .layout = &v->layout,
-                        .base_ns = v->base_ns, .begin_ns = v->base_ns, .scale = scale, .focus = &v->inspect.focus, .tint = v->inspect.tint};
+                        .base_ns = v->base_ns, .begin_ns = v->base_ns, .scale = scale, .focus = &v->inspect.focus, .tint = v->inspect.tint,
+                        .measure_ns = {v->measure_ns[0], v->measure_ns[1]}};
     layout_desc desc = {.flame = v->nav.flame, .threads = v->nav.threads, .row_px = 15 * scale, .lane_px = 26 * scale, .stretch = v->nav.stretch,
                         .units_per_px = nav_units_per_px(width_px, scale), .time_s = time_s};
     desc.free_height_px = fmaxf((float)height_px - (PANELS_TOP_PX + PANELS_BOTTOM_PX) * scale - v->strip_px, 32);
@@ -194,7 +196,8 @@ static void draw_strip(view *v, const view_model *model, uint32_t width_px, uint
     const camera_pose *pose = &v->nav.pose;
     strip_draw(&v->strip, &(strip_picture){.model = model, .begin_ns = v->base_ns, .width_px = (float)width_px, .height_px = (float)height_px,
                                            .frame_begin_ns = pose->center_ns - 0.5 * pose->window_ns, .scale = v->desc.scale,
-                                           .frame_end_ns = pose->center_ns + 0.5 * pose->window_ns, .is_live = v->nav.is_following},
+                                           .frame_end_ns = pose->center_ns + 0.5 * pose->window_ns, .is_live = v->nav.is_following,
+                                           .marks = v->inspect.marks, .mark_count = v->inspect.mark_count},
                v->font, &v->quads);
 }
 
@@ -205,6 +208,7 @@ void view_build(view *v, const view_model *model, const view_status *status, uin
     find_base(v, model);
     v->age_s += frame_time_s;
     inspect_begin(&v->inspect, model);
+    inspect_measured(&v->inspect, v->base_ns, v->measure_ns);
     bool is_at_once = v->desc.is_still || !v->has_range;
     v->strip_px = v->desc.is_still ? 0 : strip_height(v->desc.scale, height_px); /* pictures are of what was asked for alone */
     for (int i = 0; i < (is_at_once ? SETTLE_ROUNDS : 1); i++)
@@ -214,16 +218,15 @@ void view_build(view *v, const view_model *model, const view_status *status, uin
     scene_draw_labels(&v->scene, &in, v->font, &v->quads);
     paint p = {.f = v->font, .out = &v->quads, .scale = v->desc.scale, .width_px = (float)width_px, .height_px = (float)height_px};
     if (v->layout.lanes.count > 0)
-        inspect_draw_notes(&v->scene, &in, &p, v->inspect.marks, v->inspect.mark_count);
-    panels_input panels = {.scene = &in, .built = &v->scene, .status = status, .camera = v->nav.mode, .tint = v->inspect.tint,
+        inspect_draw_notes(&v->inspect, &v->scene, &in, &p);
+    panels_input panels = {.scene = &in, .built = &v->scene, .status = status,
                            .is_paused = view_is_paused(v) && !v->desc.is_still && !status->ended && !v->inspect.find.is_open,
                            .is_live = !status->ended && v->nav.is_following,
                            .is_still = v->desc.is_still, .has_help = v->nav.has_help, .hint_alpha = hint_alpha(v), .strip_px = v->strip_px};
     draw_strip(v, model, width_px, height_px);
     panels_draw(&panels, v->font, &v->quads);
-    if (!v->desc.is_still && !v->nav.has_help) {
+    if (!v->desc.is_still)
         inspect_end(&v->inspect, &v->nav, &v->scene, &in, &p, frame_time_s);
-    }
     fill_frame(v, out);
 }
 

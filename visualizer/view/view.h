@@ -56,6 +56,12 @@ typedef struct view_model {
     uint64_t now_ns; /* the picture's right end: CLOCK_MONOTONIC while a program runs, its last event's time afterwards */
 } view_model;
 
+/* What is open at a depth of a track; false: nothing. */
+static inline bool view_open_frame(const view_model *m, uint32_t track, uint32_t depth, sim_span *out)
+{
+    return m->sim && sim_open_frames(m->sim, track, depth, out, 1) == 1;
+}
+
 /* For the corner line. */
 typedef struct view_status {
     double events_per_s, frames_per_s;
@@ -118,6 +124,10 @@ typedef enum view_box_kind {
     VIEW_BOX_IDLE, /* an open call's time in which its fiber did not run; belongs to the OPEN one */
     VIEW_BOX_END,  /* the bright end of an open call; likewise */
     VIEW_BOX_GVL,
+    /* Without an id: */
+    VIEW_BOX_GC,   /* a pause; or several, folded. They are of a process, not of a thread */
+    VIEW_BOX_SPAN, /* of the program's own: value is its string */
+    VIEW_BOX_MARK, /* likewise; of process CATALOG_NONE: the user's, value is which */
 } view_box_kind;
 
 /* What a box in the last frame shows; its id in gpu_box and gpu_read_id is its index here plus 1. */
@@ -130,7 +140,10 @@ typedef struct view_box_ref {
     uint32_t process, thread; /* ids */
     uint32_t flags;      /* HISTORY_… */
     view_box_kind kind;
+    bool is_open;        /* it has not ended */
 } view_box_ref;
+
+static inline bool view_box_is_call(const view_box_ref *r) { return r->kind == VIEW_BOX_CALL || r->kind == VIEW_BOX_OPEN; }
 
 /* What the window is to do for the view. */
 typedef enum view_ask { VIEW_ASK_NONE = 0, VIEW_ASK_COPY, VIEW_ASK_SOURCE, VIEW_ASK_PICTURE, VIEW_ASK_RECORD } view_ask;
@@ -176,7 +189,7 @@ view_camera view_camera_of(const view *v); /* the one that the user has chosen *
 void view_range(const view *v, uint64_t *begin_ns, uint64_t *end_ns);
 /* What box id is, false when the last frame had none such. */
 bool view_box_of(const view *v, uint32_t id, view_box_ref *out);
-/* What was under the pointer in the last frame; false: no call and no state of a thread. */
+/* What was under the pointer in the last frame; false: nothing that could be told about. */
 bool view_hover(const view *v, view_box_ref *out);
 
 #endif

@@ -38,6 +38,10 @@ class Screen
   def window? = !x("xdotool", "search", "--name", "^rrtrace").split.empty?
   def title = x("xdotool", "getwindowname", @window).strip
   def key(*names) = x("xdotool", "key", *names)
+
+  # Signs that the keyboard may have anywhere.
+  def type(text) = x("xdotool", "type", "--delay", "40", text)
+
   def resize(width, height) = x("xdotool", "windowsize", @window, width.to_s, height.to_s)
   def minimize = x("xdotool", "windowunmap", "--sync", @window)
   def restore = x("xdotool", "windowmap", "--sync", @window)
@@ -51,6 +55,19 @@ class Screen
     4.times { |i| x("xdotool", "mousemove", "--window", @window, *from.zip(to).map { |a, b| (a + (b - a) * (i + 1) / 4).to_s }) }
     x("xdotool", "mouseup", button.to_s)
   end
+
+  # While a key is held down.
+  def holding(name)
+    x("xdotool", "keydown", name)
+    yield
+  ensure
+    x("xdotool", "keyup", name)
+  end
+
+  def click(at) = x("xdotool", "mousemove", "--window", @window, *at.map(&:to_s), "sleep", "0.3", "click", "1")
+
+  # What an application that pastes would get.
+  def clipboard = x("xclip", "-out", "-selection", "clipboard")
 
   def wheel(notches, at)
     x("xdotool", "mousemove", "--window", @window, *at.map(&:to_s))
