@@ -1,68 +1,25 @@
 # frozen_string_literal: true
 
 require_relative "test_helper"
-require_relative "support/picture"
-require_relative "support/real"
-require_relative "support/screen"
+require_relative "support/window"
 
 # Moving through time in a real window, live and on a recording, drawn by the software driver with the validation layer on.
 class E2EFilmTest < Minitest::Test
   include TestHelp
-  prepend RealVisualizer
+  include RealWindow
 
   STRIP_Y = 700 # of a window of 1280 by 720
   LEFT, RIGHT = 14, 1266 # where the strip's time begins and ends
 
-  def setup
-    super
-    @screen = Screen.new
-  end
-
-  def teardown
-    super
-  ensure
-    @screen.close
-  end
-
-  def clean_environment = super.merge("DISPLAY" => @screen.display, "SDL_VIDEODRIVER" => "x11")
-
-  def open_window(*arguments)
-    pid, output = start_rrtrace(*arguments)
-    @screen.find_window { flunk "no window; the output:\n#{File.read(output)}" }
-    [pid, output]
-  end
-
-  def settled_film
-    before = nil
-    wait_until("a picture that stands still") do
-      picture = film
-      same = picture == before
-      before = picture
-      sleep 0.5
-      same
-    end
-    before
-  end
-
   # The scene alone: the lines at the edges have figures that change.
-  def film = @screen.picture.rows(110, 600)
-
-  def quit(output)
-    @screen.key("ctrl+q")
-    wait_until("the window to close") { !@screen.window? }
-    refute_match(/validation|VUID|UNASSIGNED|picture has stopped/i, File.read(output))
-  end
+  def film = scene_of(@screen.picture)
+  def settled_film = scene_of(settled_picture(pause: 0.5) { scene_of(_1) })
+  def scene_of(picture) = picture.rows(110, 600)
 
   # The share of pixels that are alike.
   def alike(a, b)
     points = (0...a.height).step(5).to_a.product((0...a.width).step(5).to_a)
     points.count { |y, x| Picture.close?(a[x, y], b[x, y], 40) }.fdiv(points.size)
-  end
-
-  def record(code, name = "made.rrt")
-    ran = run_rrtrace("--no-window", "-o", temp_path(name), write("program.rb", code))
-    assert_equal 0, ran.code, ran.err
-    temp_path(name)
   end
 
   # Pixels of the strip that the frame is drawn with: where its edges are, left to right.
@@ -91,7 +48,7 @@ class E2EFilmTest < Minitest::Test
   end
 
   def test_a_recording_is_opened_whole_and_walked_through
-    pid, output = open_window("view", record("def one = sleep(0.8)\ndef two = sleep(0.8)\none\ntwo\n"))
+    pid, = open_window("view", record("def one = sleep(0.8)\ndef two = sleep(0.8)\none\ntwo\n"))
     wait_until("its name") { @screen.title == "rrtrace: made.rrt" }
     @screen.key("2")
     wait_until("boxes") { film.colored > 20_000 }
@@ -115,25 +72,25 @@ class E2EFilmTest < Minitest::Test
     assert_operator alike(whole, settled_film), :>, 0.98, "F shows all of it again"
     @screen.key("space")
     assert_operator alike(whole, settled_film), :>, 0.98, "a recording has nothing to stop"
-    quit(output)
+    quit
     assert_equal 0, wait_for_exit(pid).exitstatus
   end
 
   def test_detail_that_memory_has_let_go_comes_back_live_and_from_the_file
-    pid, output = open_window("--memory", "16M", "-o", temp_path("made.rrt"), write("program.rb", BUSY))
+    pid, = open_window("--memory", "16M", "-o", temp_path("made.rrt"), write("program.rb", BUSY))
     assert_equal 0, wait_for_exit(pid).exitstatus
     wait_until("the last picture") { @screen.title.end_with?("(ended)") }
     settled_film
     look_at_the_begin
     live = wait_for_detail
-    quit(output)
+    quit
     %w[16M 1G].each do |memory|
       pid, output = open_window("view", temp_path("made.rrt"), "--memory", memory)
       settled_film
       look_at_the_begin
       file = wait_for_detail
       assert_operator alike(live, file), :>, 0.9, "--memory #{memory}"
-      quit(output)
+      quit
       assert_equal 0, wait_for_exit(pid).exitstatus
     end
   end
@@ -149,7 +106,7 @@ class E2EFilmTest < Minitest::Test
   end
 
   def test_what_was_stopped_stays_as_it_is_when_the_program_ends
-    pid, output = open_window(write("program.rb", "def blink = sleep(0.05)\nblink until File.exist?(#{temp_path("enough").inspect})\n"))
+    pid, = open_window(write("program.rb", "def blink = sleep(0.05)\nblink until File.exist?(#{temp_path("enough").inspect})\n"))
     wait_until("boxes") { @screen.picture.colored > 3_000 }
     @screen.key("space")
     standing = settled_film
@@ -160,7 +117,7 @@ class E2EFilmTest < Minitest::Test
     sleep 1
     assert_operator alike(standing, settled_film), :>, 0.995
     assert_equal 0, pill_pixels, "there is no now to go back to"
-    quit(output)
+    quit
   end
 
   # Of the word PAUSED, in warm yellow, below the top line.
@@ -170,7 +127,7 @@ class E2EFilmTest < Minitest::Test
   end
 
   def test_rewinding_while_the_program_goes_on
-    pid, output = open_window(write("program.rb", "def work = sleep(0.02)\nwork until File.exist?(#{temp_path("enough").inspect})\n"))
+    pid, = open_window(write("program.rb", "def work = sleep(0.02)\nwork until File.exist?(#{temp_path("enough").inspect})\n"))
     wait_until("boxes") { film.colored > 3_000 }
     sleep 2
     @screen.drag(1, [200, STRIP_Y], [201, STRIP_Y])
@@ -184,7 +141,7 @@ class E2EFilmTest < Minitest::Test
     refute_equal film, (sleep(0.5) && film), "the film runs"
     File.write(temp_path("enough"), "")
     wait_for_exit(pid)
-    quit(output)
+    quit
   end
 
   def test_a_killed_recorders_file_is_shown_as_well
@@ -192,7 +149,7 @@ class E2EFilmTest < Minitest::Test
     File.truncate(path, File.size(path) - 1000)
     _, output = open_window("view", path)
     wait_until("boxes") { film.colored > 10_000 }
-    quit(output)
+    quit
     assert_match(/made\.rrt: .*killed|made\.rrt: .*damaged/, File.read(output))
   end
 

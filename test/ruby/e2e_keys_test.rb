@@ -1,15 +1,13 @@
 # frozen_string_literal: true
 
 require_relative "test_helper"
-require_relative "support/picture"
-require_relative "support/real"
-require_relative "support/screen"
+require_relative "support/window"
 
 # Every key that the window's list (?) has and no other test presses, in a real window with the validation layer on: each must
 # change the picture, or do what the list says.
 class E2EKeysTest < Minitest::Test
   include TestHelp
-  prepend RealVisualizer
+  include RealWindow
 
   PROGRAM = <<~RUBY
     def alpha = sleep(0.3)
@@ -20,41 +18,10 @@ class E2EKeysTest < Minitest::Test
 
   AXIS_Y = 720 - 38 - 46 # of a chart, in a window of 1280 by 720
 
-  def setup
-    super
-    @screen = Screen.new
-  end
-
-  def teardown
-    super
-  ensure
-    @screen.close
-  end
-
-  def clean_environment = super.merge("DISPLAY" => @screen.display, "SDL_VIDEODRIVER" => "x11")
-
-  def open_ended
-    pid, @output = start_rrtrace(write("program.rb", PROGRAM))
-    @screen.find_window { flunk "no window; the output:\n#{File.read(@output)}" }
-    assert_equal 0, wait_for_exit(pid).exitstatus
-    wait_until("the last picture") { @screen.title.end_with?("(ended)") }
-    @screen.key("2")
-  end
-
   # Without the lines at the top and the bottom, of which the hint fades.
-  def film = @screen.picture.rows(44, 600)
-
-  def settled
-    before = nil
-    wait_until("a picture that stands still") do
-      picture = film
-      same = picture == before
-      before = picture
-      sleep 0.2
-      same
-    end
-    before
-  end
+  def film = scene_of(@screen.picture)
+  def settled = scene_of(settled_picture(pause: 0.2) { scene_of(_1) })
+  def scene_of(picture) = picture.rows(44, 600)
 
   def differs?(one, other)
     count = 0
@@ -68,14 +35,8 @@ class E2EKeysTest < Minitest::Test
     wait_until("#{name} to change the picture") { differs?(before, film) }
   end
 
-  def quit
-    @screen.key("ctrl+q")
-    wait_until("the window to close") { !@screen.window? }
-    refute_match(/validation|VUID|UNASSIGNED|picture has stopped/i, File.read(@output))
-  end
-
   def test_keys_and_the_mouse_move_time_rows_and_the_scene
-    open_ended
+    open_ended(PROGRAM)
     changes("S") { @screen.key("s", "s") }
     changes("0") { @screen.key("0") }
     @screen.key("w", "w", "w", "w")
@@ -93,7 +54,7 @@ class E2EKeysTest < Minitest::Test
   end
 
   def test_keys_search_step_copy_and_measure
-    open_ended
+    open_ended(PROGRAM)
     changes("Ctrl+F") { @screen.key("ctrl+f") }
     @screen.type("alpha")
     changes("Shift+Enter, which goes to the last match") { @screen.key("shift+Return") }

@@ -2,14 +2,12 @@
 
 require "json"
 require_relative "test_helper"
-require_relative "support/picture"
-require_relative "support/real"
-require_relative "support/screen"
+require_relative "support/window"
 
 # R in the window: recordings begun and ended while a program runs, on a real X server.
 class E2ERecordTest < Minitest::Test
   include TestHelp
-  prepend RealVisualizer
+  include RealWindow
 
   # Does what the test asks for by making a file, and says so by making another. What waits was called before.
   PROGRAM = <<~RUBY
@@ -35,28 +33,7 @@ class E2ERecordTest < Minitest::Test
 
   def setup
     super
-    @screen = Screen.new
     @step = 0
-  end
-
-  def teardown
-    super
-  ensure
-    @screen.close
-  end
-
-  def clean_environment = super.merge("DISPLAY" => @screen.display, "SDL_VIDEODRIVER" => "x11")
-
-  def open_window(*arguments, **rest)
-    pid, output = start_rrtrace(*arguments, **rest)
-    @screen.find_window { flunk "no window; the output:\n#{File.read(output)}" }
-    [pid, output]
-  end
-
-  def quit(output)
-    @screen.key("ctrl+q")
-    wait_until("the window to close") { !@screen.window? }
-    refute_match(/validation|VUID|UNASSIGNED|picture has stopped/i, File.read(output))
   end
 
   # The program does a batch of calls.
@@ -87,11 +64,7 @@ class E2ERecordTest < Minitest::Test
     wait_for_line(output, "written to #{path}")
   end
 
-  def report(path)
-    ran = run_rrtrace("report", path, "--format", "json")
-    assert_equal [0, ""], [ran.code, ran.err]
-    JSON.parse(ran.out)
-  end
+  def report(path) = super.tap { assert_equal "", @report_said }
 
   def calls_in(report) = report.fetch("methods").to_h { |method| [method["name"], method["calls"]] }.slice("Object#counted", "Object#leaf", "Object#other", "Object#batch")
 
@@ -131,7 +104,7 @@ class E2ERecordTest < Minitest::Test
     @screen.key("r") # every program has ended
     sleep 0.5
     assert_equal 2, recordings.size
-    quit(output)
+    quit
     assert_equal 1, File.read(output).scan("written to #{first}").size
     assert_equal 1, File.read(output).scan("written to #{second}").size
 
@@ -153,7 +126,7 @@ class E2ERecordTest < Minitest::Test
     go
     end_program(pid)
     end_recording(output, late)
-    quit(output)
+    quit
     FileUtils.rm_f([temp_path("end"), *Dir[temp_path("{go,done}-*")]])
     whole = temp_path("whole.rrt")
     @step = 0
@@ -173,7 +146,7 @@ class E2ERecordTest < Minitest::Test
     assert_equal batches(1), calls_in(report(path))
     second = begin_recording
     go
-    quit(output) # closing the window ends it, too
+    quit # closing the window ends it, too
     wait_for_line(output, "written to #{second}")
     end_program(pid)
     assert_equal batches(1), calls_in(report(second))
@@ -207,7 +180,7 @@ class E2ERecordTest < Minitest::Test
     wait_until("the sign of it") { light_pixels > 50 }
     end_recording(output, path)
     end_program(pid)
-    quit(output)
+    quit
   end
 
   def test_a_full_disk_is_said_and_the_program_goes_on
@@ -220,18 +193,18 @@ class E2ERecordTest < Minitest::Test
     wait_until("the sign to go") { light_pixels == 0 }
     go
     end_program(pid)
-    quit(output)
+    quit
     assert_equal 0, run_rrtrace("report", path).code
   end
 
   def test_in_a_recording_r_does_nothing_but_say_why
     assert_equal 0, run_rrtrace("--no-window", "-o", temp_path("made.rrt"), write("short.rb", "1.to_s")).code
-    _, output = open_window("view", temp_path("made.rrt"))
+    open_window("view", temp_path("made.rrt"))
     sleep 1
     before = @screen.picture.rows(560, 640)
     @screen.key("r")
     wait_until("a line that says why") { @screen.picture.rows(560, 640) != before }
     assert_empty recordings
-    quit(output)
+    quit
   end
 end

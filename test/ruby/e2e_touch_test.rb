@@ -1,14 +1,12 @@
 # frozen_string_literal: true
 
 require_relative "test_helper"
-require_relative "support/picture"
-require_relative "support/real"
-require_relative "support/screen"
+require_relative "support/window"
 
 # What the window answers, by mouse and keyboard, on a real X server with the validation layer on.
 class E2ETouchTest < Minitest::Test
   include TestHelp
-  prepend RealVisualizer
+  include RealWindow
 
   PROGRAM = <<~RUBY
     def alpha = sleep(0.6)
@@ -20,51 +18,20 @@ class E2ETouchTest < Minitest::Test
 
   def setup
     super
-    @screen = Screen.new
-    editor = write("editor.sh", "#!/bin/sh\nprintf '%s\\n' \"$@\" > #{temp_path("opened")}.new\nmv #{temp_path("opened")}.new #{temp_path("opened")}\n")
-    File.chmod(0o755, editor)
-    @editor = editor
+    @editor = write("editor.sh", <<~SH, mode: 0o755)
+      #!/bin/sh
+      printf '%s\\n' "$@" > #{temp_path("opened")}.new
+      mv #{temp_path("opened")}.new #{temp_path("opened")}
+    SH
   end
 
-  def teardown
-    super
-  ensure
-    @screen.close
-  end
-
-  def clean_environment
-    super.merge("DISPLAY" => @screen.display, "SDL_VIDEODRIVER" => "x11", "RRTRACE_EDITOR" => "#{@editor} --at {line} {file}")
-  end
+  def clean_environment = super.merge("RRTRACE_EDITOR" => "#{@editor} --at {line} {file}")
 
   # The program has ended and its flame chart stands still.
   def open_ended(code = PROGRAM)
-    pid, @output = start_rrtrace(write("program.rb", code))
-    @screen.find_window { flunk "no window; the output:\n#{File.read(@output)}" }
-    assert_equal 0, wait_for_exit(pid).exitstatus
-    wait_until("the last picture") { @screen.title.end_with?("(ended)") }
-    @screen.key("2")
-    settle
+    super
+    settled_picture(pause: 0.3) { |picture| picture.rows(100, picture.height - 100) }
   end
-
-  def settle
-    before = nil
-    wait_until("a picture that stands still") do
-      picture = @screen.picture
-      same = picture.rows(100, picture.height - 100) == before
-      before = picture.rows(100, picture.height - 100)
-      sleep 0.3
-      same
-    end
-  end
-
-  def quit
-    @screen.key("ctrl+q")
-    wait_until("the window to close") { !@screen.window? }
-    refute_match(/validation|VUID|UNASSIGNED|picture has stopped/i, File.read(@output))
-  end
-
-  # Types a sign that the keyboard may have anywhere.
-  def type(text) = system({"DISPLAY" => @screen.display}, "xdotool", "type", "--delay", "40", text)
 
   # What the editor was given.
   def opened
@@ -74,7 +41,7 @@ class E2ETouchTest < Minitest::Test
 
   def test_the_search_finds_a_call_and_enter_opens_its_source
     open_ended
-    type("/beta")
+    @screen.type("/beta")
     @screen.key("Return") # to the call, which is selected
     @screen.key("Tab") # the line is closed
     @screen.key("Return")
@@ -117,12 +84,12 @@ class E2ETouchTest < Minitest::Test
     plain = @screen.picture
     %w[t v m].each do |key|
       before = @screen.picture
-      type(key)
+      @screen.type(key)
       wait_until("#{key} to change the picture") { differs?(before, @screen.picture) }
     end
-    type("t")
-    2.times { type("v") }
-    type("/alpha")
+    @screen.type("t")
+    2.times { @screen.type("v") }
+    @screen.type("/alpha")
     wait_until("the rest to step back") { differs?(plain, @screen.picture) }
     @screen.key("Escape")
     wait_until("the mark alone to be left") { !differs?(plain, @screen.picture, 0.02) }

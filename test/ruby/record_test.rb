@@ -10,13 +10,6 @@ class RecordTest < Minitest::Test
   include TestHelp
   prepend RealVisualizer
 
-  def report(path)
-    ran = run_rrtrace("report", path, "--format=json")
-    assert_equal 0, ran.code, ran.err
-    @report_said = ran.err
-    JSON.parse(ran.out)
-  end
-
   def calls(report, name) = report.fetch("methods").find { |method| method["name"] == name }&.fetch("calls")
 
   def recordings = Dir[temp_path("rrtrace-*.rrt")]
@@ -149,6 +142,7 @@ class RecordTest < Minitest::Test
     wait_until("a second's events to be in the file") { File.size?(path).to_i > 20_000 }
     sleep 1.5 # what a quiet program did is in the file after about a second
     visualizer_pids.each { |visualizer| Process.kill(:KILL, visualizer) }
+    wait_until("the program to tidy up") { Dir[temp_path("rrtrace-*/")].empty? }
     write("on", "")
     assert_equal 0, wait_for_exit(pid).exitstatus
     assert_includes File.read(output), "end"

@@ -11,19 +11,11 @@ class ReportTest < Minitest::Test
   include TestHelp
   include RealVisualizer
 
-  def record(code, name: "app.rrt", options: [], **rest)
-    ran = run_rrtrace("--no-window", "-o", temp_path(name), *options, write("app.rb", code), **rest)
-    assert_equal 0, ran.code, ran.err
-    temp_path(name)
-  end
-
   def rrtrace(*arguments, **rest)
     ran = run_rrtrace(*arguments, **rest)
     assert_equal 0, ran.code, ran.err
     ran.out
   end
-
-  def report(path, *options) = JSON.parse(rrtrace("report", path, "--format=json", *options))
 
   def rows(path) = rrtrace("export", path, "-f", "jsonl").lines.map { |line| JSON.parse(line) }
 
@@ -102,7 +94,7 @@ class ReportTest < Minitest::Test
     end
     assert_equal 2, report["processes"].first["threads"].size
     tree = method_named(report, "Tree#leaf")
-    assert_equal [File.realpath(temp_path("app.rb")), 4], [File.realpath(tree["path"]), tree["line"]]
+    assert_equal [File.realpath(temp_path("program.rb")), 4], [File.realpath(tree["path"]), tree["line"]]
   end
 
   def test_filters_choose_threads_processes_times_and_methods

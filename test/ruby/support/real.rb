@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require "json"
+
 # For tests that run the real extension with the real visualizer.
 module RealVisualizer
   PATH = File.join(TestHelp::ROOT, "build/release/rrtrace-visualizer")
@@ -46,6 +48,21 @@ module RealVisualizer
       out: output, err: [:child, :out], in: File::NULL, chdir: temp_path, **rest)
     programs << pid
     [pid, output]
+  end
+
+  # Runs the code to its end, recorded; returns the recording's path.
+  def record(code, name: "made.rrt", options: [], **rest)
+    ran = run_rrtrace("--no-window", "-o", temp_path(name), *options, write("program.rb", code), **rest)
+    assert_equal 0, ran.code, ran.err
+    temp_path(name)
+  end
+
+  # A recording's report; what was said beside it is in @report_said.
+  def report(path, *options)
+    ran = run_rrtrace("report", path, "--format=json", *options)
+    assert_equal 0, ran.code, ran.err
+    @report_said = ran.err
+    JSON.parse(ran.out)
   end
 
   def programs = @programs ||= []

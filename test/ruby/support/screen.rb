@@ -9,9 +9,10 @@ class Screen
 
   attr_reader :display
 
+  # Without -noreset the server starts anew whenever its last client leaves, and turns away who comes meanwhile.
   def initialize
     reader, writer = IO.pipe
-    @pid = Process.spawn("Xvfb", "-displayfd", writer.fileno.to_s, "-screen", "0", "#{WIDTH}x#{HEIGHT}x24", "-nolisten", "tcp",
+    @pid = Process.spawn("Xvfb", "-displayfd", writer.fileno.to_s, "-screen", "0", "#{WIDTH}x#{HEIGHT}x24", "-nolisten", "tcp", "-noreset",
       writer => writer, [:out, :err] => File::NULL)
     writer.close
     number = reader.gets or raise "Xvfb did not start"
