@@ -85,7 +85,7 @@ class E2EFilmTest < Minitest::Test
     live = wait_for_detail
     quit
     %w[16M 1G].each do |memory|
-      pid, output = open_window("view", temp_path("made.rrt"), "--memory", memory)
+      pid, = open_window("view", temp_path("made.rrt"), "--memory", memory)
       settled_film
       look_at_the_begin
       file = wait_for_detail

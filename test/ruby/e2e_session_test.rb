@@ -18,6 +18,15 @@ class E2ESessionTest < Minitest::Test
     beta
   RUBY
 
+  # What a process's open descriptors are.
+  def descriptors(pid)
+    Dir["/proc/#{pid}/fd/*"].filter_map do |fd|
+      File.readlink(fd)
+    rescue SystemCallError
+      nil # closed meanwhile
+    end
+  end
+
   def test_a_picture_is_there_when_the_command_returns
     shot = temp_path("shot.png")
     ran = run_rrtrace("--no-window", "--shot", shot, write("film.rb", FILM))
@@ -195,7 +204,7 @@ class E2ESessionTest < Minitest::Test
     pid, output = start_rrtrace("--no-window", program)
     wait_for_line(output, "ready")
     wait_until("the children's sockets to be closed") do
-      Dir["/proc/#{visualizer_pids.first}/fd/*"].count { |fd| (File.readlink(fd) rescue "").start_with?("socket") } < 10
+      descriptors(visualizer_pids.first).count { |target| target.start_with?("socket") } < 10
     end
     Process.kill(:KILL, pid)
     wait_for_exit(pid)
@@ -206,7 +215,7 @@ class E2ESessionTest < Minitest::Test
     pid, output = start_rrtrace("--no-window", write("waits.rb", "puts 'ready'; $stdout.flush; sleep"), 9 => writer)
     writer.close
     wait_for_line(output, "ready")
-    held = Dir["/proc/#{visualizer_pids.first}/fd/*"].map { |fd| File.readlink(fd) rescue "" }
+    held = descriptors(visualizer_pids.first)
     refute_includes held, "pipe:[#{reader.stat.ino}]"
     Process.kill(:KILL, pid)
     wait_for_exit(pid)

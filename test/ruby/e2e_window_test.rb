@@ -37,7 +37,10 @@ class E2EWindowTest < Minitest::Test
   def test_space_stops_the_film_and_starts_it_again
     open_window("def blink = sleep(0.05)\n300.times { blink }\n")
     wait_until("boxes") { @screen.picture.colored > 3_000 }
-    moving = Array.new(2) { sleep(0.5); film(@screen.picture) }
+    moving = Array.new(2) do
+      sleep(0.5)
+      film(@screen.picture)
+    end
     refute_equal(*moving, "the film runs")
     @screen.key("space")
     standing = film(settled_picture { film(_1) }) # the camera comes to rest first

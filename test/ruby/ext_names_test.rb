@@ -208,7 +208,7 @@ class ExtNamesTest < Minitest::Test
         classes.each_with_index { |c, i| c.new.public_send("m\#{i}") }
       end
     RUBY
-    40.times { |i| assert_equal 3 + (i < 10 ? 1 : 0) + (i < 2 ? 1 : 0), stream.calls["C#{i}#m#{i}"], "C#{i}" }
+    40.times { |i| assert_equal 3 + ((i < 10) ? 1 : 0) + ((i < 2) ? 1 : 0), stream.calls["C#{i}#m#{i}"], "C#{i}" }
     assert_equal %w[m], stream.calls.keys.grep(/\AC\d+#m/).map { _1[/#(\w)/, 1] }.uniq
   end
 end

@@ -102,7 +102,11 @@ class ExtSessionTest < Minitest::Test
     refute_path_exists File.dirname(session)
     assert_empty shared_memory
   ensure
-    Process.kill(:KILL, child) rescue nil
+    begin
+      Process.kill(:KILL, child)
+    rescue
+      nil
+    end
   end
 
   def test_forked_children_trace_into_rings_of_their_own

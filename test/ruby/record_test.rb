@@ -131,7 +131,7 @@ class RecordTest < Minitest::Test
     processes = report.fetch("processes")
     assert_equal 4, processes.size
     parent = ran.out.to_i
-    assert_equal [parent] * 3, (processes.reject { |process| process["pid"] == parent }).map { |process| process["ppid"] }
+    assert_equal [parent] * 3, processes.reject { |process| process["pid"] == parent }.map { |process| process["ppid"] }
   end
 
   def test_kill_9_of_the_visualizer_leaves_what_was_recorded
@@ -166,7 +166,7 @@ class RecordTest < Minitest::Test
     ran = run_program("sh", "-c", "ulimit -f 1000; exec \"$@\"", "sh", RbConfig.ruby, EXE, "--no-window", "--buffer", "128K", "-o", path, program)
     assert_equal 0, ran.code, ran.err
     assert_equal "done\n", ran.out
-    assert_equal 1, ran.err.scan(/full\.rrt: the file may not grow any more/).size, ran.err
+    assert_equal 1, ran.err.scan("full.rrt: the file may not grow any more").size, ran.err
     assert_operator calls(report(path), "Object#work"), :>, 1000, "what came before is kept"
   end
 

@@ -143,7 +143,7 @@ class RingReader
       stacks = Hash.new { |h, k| h[k] = [] }
       made = []
       fiber = thread = nil
-      cut = ->(stack, &keep_going) { stack.pop[2].closed_by = :unwound while stack.any? && keep_going.(stack.last[0]) }
+      cut = ->(stack, &keep_going) { stack.pop[2].closed_by = :unwound while stack.any? && keep_going.call(stack.last[0]) }
       events.each do |event|
         k = key(event.place)
         case event.kind
@@ -151,7 +151,7 @@ class RingReader
         when :call, :frame
           raise "#{event.kind} before any SWITCH" unless fiber
           stack = stacks[fiber]
-          cut.(stack) { |top| !deeper?(k, top) }
+          cut.call(stack) { |top| !deeper?(k, top) }
           method = methods_by_number.fetch(event.number)
           span = Span.new(method.name.dup.force_encoding("UTF-8"), method.kind, fiber, thread, stack.size, nil,
             event.kind == :frame, stack.last&.last)
@@ -160,14 +160,14 @@ class RingReader
         when :return
           raise "RETURN before any SWITCH" unless fiber
           stack = stacks[fiber]
-          cut.(stack) { |top| deeper?(top, k) }
+          cut.call(stack) { |top| deeper?(top, k) }
           top = stack.last
           if top && (event.number.zero? ? top[0] == k : top[1] == event.number && top[2].kind == :c)
             top[2].closed_by = :return
             stack.pop
           end
         when :cut
-          cut.(stacks[fiber]) { |top| !deeper?(k, top) }
+          cut.call(stacks[fiber]) { |top| !deeper?(k, top) }
         end
       end
       made
@@ -224,7 +224,7 @@ class RingReader
     loop do
       moved = @lock.synchronize { @drain && @streams.map(&:drain).any? }
       ready, = IO.select([@server, *@clients.map(&:first)], nil, nil, moved ? 0 : 0.002)
-      ready&.each { _1 == @server ? @lock.synchronize { @clients << [@server.accept.first, nil] } : hear(_1) }
+      ready&.each { (_1 == @server) ? @lock.synchronize { @clients << [@server.accept.first, nil] } : hear(_1) }
     end
   end
 
