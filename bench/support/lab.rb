@@ -57,7 +57,7 @@ module Lab
       File.write(makefile, File.read(makefile).sub(/^CFLAGS .*$/) { "#{$&} #{flags}" }) unless flags.empty?
       run!(["make"], folder, "building #{name}")
       FileUtils.mkdir_p(File.dirname(made))
-      FileUtils.mv(File.join(folder, File.basename(so)), made) unless File.exist?(made)
+      FileUtils.mv(File.join(folder, File.basename(so)), made) unless File.dirname(made) == folder
       FileUtils.touch(made)
       folder
     end
