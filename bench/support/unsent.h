@@ -3,3 +3,4 @@
  * and its reader cost. */
 #include "wire/ring.h"
 #define ring_publish(ring_, count_) ((void)(ring_), (void)(count_))
+#define ring_push(ring_, event_) (ring_put((ring_), 0, (event_)), true)
