@@ -11,6 +11,8 @@
  *               | BYE  --------------------------------->  |   no more events will come
  *               | <---------------------------------  DONE |   all are read, and saved where they are recorded
  *               | close                                    |   or just close, or die: the same without the answer
+ *               | <---------------------------------  DONE |   unasked, then close: the visualizer ends in order, as when its
+ *               |                                          |   window is closed; just an end of file: it was killed
  * Use:     send and recv one hs_message; hs_message_ok checks what came.
  * Threads: values only.
  */

@@ -275,6 +275,18 @@ void join_give_up(void)
     rb_postponed_job_trigger(once.detach_job);
 }
 
+/* The socket has ended. Without a word: the visualizer was killed, and nobody but us can tell whoever waits for its recording. */
+static void tell_of_a_kill(int fd)
+{
+    static const char line[] = "rrtrace: the visualizer was killed: this program runs on untraced\n";
+    hs_message message;
+    ssize_t got = recv(fd, &message, sizeof message, MSG_DONTWAIT);
+    if (got > 0 && hs_message_ok(&message, (size_t)got) && message.type == HS_DONE)
+        return;
+    if (write(STDERR_FILENO, line, sizeof line - 1) < 0)
+        return; /* nobody is there to read it */
+}
+
 static void *watch(void *unused)
 {
     (void)unused;
@@ -293,6 +305,8 @@ static void *watch(void *unused)
         }
     }
     join_give_up();
+    if (is_ours(&s->socket))
+        tell_of_a_kill(s->socket.fd);
     for (int i = 0; i < 5 && access(link_.path, F_OK) == 0; i++) { /* a dying process closes its sockets one by one */
         session_tidy(link_.path);
         nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);

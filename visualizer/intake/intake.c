@@ -344,8 +344,11 @@ void intake_stop(intake *in)
     for (size_t i = 0; i < sizeof fds / sizeof *fds; i++)
         if (fds[i] >= 0)
             close(fds[i]);
-    for (size_t i = 0; i < in->connections.count; i++)
+    for (size_t i = 0; i < in->connections.count; i++) {
+        if (!in->connections.items[i]->is_gone)
+            connection_send(in->connections.items[i]->fd, HS_DONE, "");
         connection_delete(in->connections.items[i]);
+    }
     for (size_t i = 0; i < in->done_fds.count; i++)
         if (in->done_fds.items[i] >= 0)
             close(in->done_fds.items[i]);
