@@ -41,6 +41,7 @@ static struct {
     VALUE iseq_signature;     /* of flags & VM_IMEMO_TYPE_MASK */
     VALUE anchor;             /* registered: a TracePoint of ours, on code that never runs */
     VALUE anchor_target;      /* registered */
+    VALUE untouched;          /* registered: code that never has a hook of ours, and shows what the program wants of all code */
     VALUE enable, each_child; /* registered: CRuby's own methods, unbound */
     size_t looked_at;         /* rb_gc_count when the dead were last looked through */
     pthread_mutex_t lock;     /* of the lists of units; nothing is allocated under it */
@@ -192,15 +193,54 @@ static bool arm(unit *u)
     return instrument(u);
 }
 
+static const vm_iseq *untouched(void) { return RTYPEDDATA_GET_DATA(all.untouched); }
+
+/* The events are no more ours. False: the program has asked for them by now, in all code. Then they stay. */
+static bool disclaim_events(const unit *u)
+{
+    rb_event_flag_t asked_since = untouched()->global_events & ~u->events_before;
+    if (u->patch_count == 0 || u->iseq->global_events != u->events_set || (asked_since & u->hook.events))
+        return false;
+    u->iseq->global_events = u->events_before;
+    return true;
+}
+
 static void plain_again(const unit *u)
 {
-    vm_iseq *iseq = u->iseq;
-    if (u->patch_count == 0 || iseq->global_events != u->events_set) /* somebody else wants more now */
-        return;
+    VALUE *words = u->iseq->code->words;
     for (unsigned int i = 0; i < u->patch_count; i++)
-        if (iseq->code->words[u->patches[i].at] == u->patches[i].tracing)
-            iseq->code->words[u->patches[i].at] = u->patches[i].plain;
-    iseq->global_events = u->events_before;
+        if (words[u->patches[i].at] == u->patches[i].tracing)
+            words[u->patches[i].at] = u->patches[i].plain;
+}
+
+/* Take our hook out of the list. Returns the events of the program's own that are left. */
+static rb_event_flag_t unhook(vm_hook_list *list, const vm_hook *ours)
+{
+    rb_event_flag_t events = 0;
+    for (vm_hook **at = &list->hooks; *at;) {
+        if (*at == ours) {
+            *at = ours->next;
+            continue;
+        }
+        if (!((*at)->flags & RUBY_EVENT_HOOK_FLAG_DELETED))
+            events |= (*at)->events;
+        at = &(*at)->next;
+    }
+    return list->events = events;
+}
+
+/* In it are hooks at most that the program has taken off, and that wait for this. */
+static void free_list(vm_hook_list *list)
+{
+    if (list->running > 0) {
+        list->need_clean = true; /* who walks it frees it */
+        return;
+    }
+    for (vm_hook *hook = list->hooks, *next; hook; hook = next) {
+        next = hook->next;
+        ruby_xfree(hook);
+    }
+    ruby_xfree(list);
 }
 
 /* Perhaps while the list is being walked, at our hook: that stays as it is, but for being out of the list. */
@@ -210,24 +250,13 @@ static void disarm(unit *u)
         return;
     vm_hook_list *list = u->iseq->hooks;
     u->is_armed = false;
-    rb_event_flag_t events = 0;
-    for (vm_hook **at = &list->hooks; *at;) {
-        if (*at == &u->hook) {
-            *at = u->hook.next;
-            continue;
-        }
-        events |= (*at)->events;
-        at = &(*at)->next;
-    }
-    list->events = events;
-    if (list->hooks) /* the program's own */
+    bool is_left = unhook(list, &u->hook) != 0;
+    if (disclaim_events(u) && !is_left) /* else the VM does it when the program's last hook goes */
+        plain_again(u);
+    if (is_left)
         return;
-    plain_again(u);
     u->iseq->hooks = NULL;
-    if (list->running == 0)
-        ruby_xfree(list);
-    else
-        list->need_clean = true; /* who walks it frees it */
+    free_list(list);
 }
 
 /* The unit of this code, armed. NULL: no memory. */
@@ -285,7 +314,7 @@ typedef struct descent {
 /* Hook this code, if it could be a wanted method. */
 static void consider(vm_iseq *iseq, descent way)
 {
-    if (!is_callable(iseq))
+    if (!is_callable(iseq) || iseq == untouched())
         return;
     bool is_method = iseq->code->type == VM_CODE_METHOD;
     VALUE label = is_method ? rb_profile_frame_base_label((VALUE)iseq) : Qnil; /* a block may be a method of any name */
@@ -748,6 +777,7 @@ static VALUE verify(VALUE pointer)
     }
     all.iseq_signature = chain[0]->flags & VM_IMEMO_TYPE_MASK;
     all.parent_word = find_parent_word(chain[1], chain[0], readable);
+    all.untouched = wrappers[1];
     vm_iseq *method = chain[2];
     VALUE *plain = malloc(method->code->word_count * sizeof *plain);
     bool ok = plain && all.parent_word > 0 && parent_of(chain[3]) == method && is_iseq((VALUE)method);
@@ -764,7 +794,7 @@ bool target_verify(bool (*readable)(const void *address, size_t bytes))
 {
     if (!rb_iseqw_new || !rb_iseq_trace_set || !rb_objspace_each_objects)
         return false;
-    VALUE *const kept[] = {&all.anchor, &all.anchor_target, &all.enable, &all.each_child};
+    VALUE *const kept[] = {&all.anchor, &all.anchor_target, &all.untouched, &all.enable, &all.each_child};
     for (size_t i = 0; i < sizeof kept / sizeof *kept; i++) {
         *kept[i] = Qnil;
         rb_gc_register_address(kept[i]);

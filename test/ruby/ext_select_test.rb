@@ -354,6 +354,42 @@ class ExtSelectTest < Minitest::Test
     assert_includes @ran.out, "SEEN {[:bar, :call]=>2, [:other, :call]=>2, [:other, :return]=>2, [:bar, :return]=>2, :all=>11}"
   end
 
+  def test_a_tracepoint_that_the_program_has_put_on_all_code_still_sees_all_when_our_hooks_go
+    stream = traced_with(<<~'RUBY', before: FOO, only: ["Foo#other"])
+      seen = 0
+      point = TracePoint.new(:call, :return) { |tp| seen += 1 if tp.path == __FILE__ }
+      point.enable
+      2.times { all_of_it } # at the first one what is not chosen loses its hook
+      Rrtrace::Native.leave(5000)
+      all_of_it
+      point.disable
+      puts "SEEN #{seen}"
+    RUBY
+    assert_equal({"Foo#other" => 4}, stream.calls)
+    assert_includes @ran.out, "SEEN 66", "22 each time"
+  end
+
+  def test_a_tracepoint_that_takes_itself_off_the_method_that_it_was_put_on
+    traced(<<~'RUBY', before: "Rrtrace::Native.select(['Foo'], [], [])")
+      class Foo
+        def left_out = 1
+        200.times { |i| class_eval "def call#{i} = 1" }
+      end
+      names = [:left_out] + 200.times.map { :"call#{_1}" }
+      Rrtrace::Native.leave(5000)
+      Rrtrace::Native.select(["/^Foo#none/"], [], []) # at its call each method is found to be left out
+      Rrtrace::Native.join(ENV.fetch("SESSION"), 65536, false, true, false)
+      seen = 0
+      names.each do |name|
+        point = TracePoint.new(:call) { seen += 1; point.disable }
+        point.enable(target: Foo.instance_method(name))
+      end
+      20.times { names.each { Foo.new.public_send(_1) }; Array.new(1000) { "of the size of a list of hooks" }; GC.start }
+      puts "SEEN #{seen}"
+    RUBY
+    assert_includes @ran.out, "SEEN 201"
+  end
+
   def test_code_that_dies_is_let_go_and_stress_of_the_gc_does_no_harm
     stream = traced_with(<<~'RUBY', only: ["Kept#call", "*#dying"])
       class Kept; def call = 1; end
