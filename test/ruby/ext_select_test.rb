@@ -390,6 +390,71 @@ class ExtSelectTest < Minitest::Test
     assert_includes @ran.out, "SEEN 201"
   end
 
+  def test_what_interrupts_the_program_while_its_new_code_is_hooked_is_not_lost
+    traced_with(<<~'RUBY', only: ["Foo#bar"])
+      long = "class Foo\n#{"def bar(x) = [x].each { |y| y }\n" * 1500}end"
+      main = Thread.current
+      lost = 20.times.count do |i|
+        thread = Thread.new { sleep 0.005 + i * 0.002; main.raise("enough") }
+        begin
+          eval(long) while thread.alive?
+          thread.join
+          sleep 0.001
+          true
+        rescue RuntimeError
+          false
+        end
+      end
+      thread = Thread.new { loop { eval(long) } }
+      sleep 0.05
+      puts "LOST #{lost}, #{thread.kill.join(5) ? "ended" : "runs on"}"
+    RUBY
+    assert_includes @ran.out, "LOST 0, ended"
+  end
+
+  def test_what_interrupts_the_start_is_raised_when_it_is_done
+    streams = traced(<<~'RUBY', before: "Rrtrace::Native.select(['Foo'], [], [])")
+      Rrtrace::Native.leave(5000)
+      class Foo; def call = 1; end
+      5000.times { |i| Foo.class_eval("def m#{i} = 1") }
+      trap("USR1") { raise "enough" }
+      10.times do |i|
+        killer = fork { sleep 0.05 + i * 0.003; Process.kill("USR1", Process.ppid) }
+        begin
+          sleep 0.05
+          Rrtrace::Native.join(ENV.fetch("SESSION"), 65536, false, true, false)
+          sleep 1
+        rescue RuntimeError => error
+          puts "SAID #{error.message} #{Rrtrace::Native.joined?}"
+        end
+        Process.wait(killer)
+        Foo.new.call if Rrtrace::Native.joined?
+        Rrtrace::Native.leave(5000)
+      end
+    RUBY
+    assert_equal 10, @ran.out.scan("SAID enough").size
+    assert_equal @ran.out.scan("SAID enough true").size, streams.sum { _1.calls["Foo#call"] }
+  end
+
+  def test_a_ractor_that_ran_already_is_left_alone
+    streams = traced(<<~'RUBY', before: "#{FOO}Rrtrace::Native.select(['Foo#bar?'], [], [])")
+      Rrtrace::Native.leave(5000)
+      Warning[:experimental] = false
+      ractor = Ractor.new do
+        until_s = Process.clock_gettime(Process::CLOCK_MONOTONIC) + 2
+        foo = Foo.new
+        1000.times { foo.bar?; foo.other } while Process.clock_gettime(Process::CLOCK_MONOTONIC) < until_s
+      end
+      sleep 0.2
+      Rrtrace::Native.join(ENV.fetch("SESSION"), 65536, false, true, false)
+      foo = Foo.new
+      100_000.times { foo.bar?; foo.other }
+      Rrtrace::Native.leave(5000)
+      ractor.take
+    RUBY
+    assert_equal({"Foo#bar?" => 100_000}, streams[1].calls)
+  end
+
   def test_code_that_dies_is_let_go_and_stress_of_the_gc_does_no_harm
     stream = traced_with(<<~'RUBY', only: ["Kept#call", "*#dying"])
       class Kept; def call = 1; end
