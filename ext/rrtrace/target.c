@@ -24,6 +24,7 @@ typedef struct patch {
 typedef struct unit {
     vm_hook hook;                 /* in the iseq's list while is_armed; its data is guard */
     vm_iseq *iseq;                /* borrowed from guard, which pins it */
+    vm_hook_list *list;           /* the iseq's, while is_armed */
     VALUE guard;                  /* the T_DATA that owns this; kept by the iseq's hooks, or by the definer's guard */
     struct unit *next, *previous; /* all units; under the lock */
     struct unit *first_defined, *next_defined; /* the methods that it defines when it runs, until it has run twice */
@@ -90,6 +91,37 @@ static const rb_data_type_t unit_type = {.wrap_struct_name = "rrtrace/target",
                                          .function = {.dmark = mark_unit, .dfree = bury_unit, .dsize = unit_bytes},
                                          .flags = RUBY_TYPED_FREE_IMMEDIATELY | RUBY_TYPED_WB_PROTECTED};
 
+/* Take our hook out of the list. Returns the events of the program's own that are left. */
+static rb_event_flag_t unhook(vm_hook_list *list, const vm_hook *ours)
+{
+    rb_event_flag_t events = 0;
+    for (vm_hook **at = &list->hooks; *at;) {
+        if (*at == ours) {
+            *at = ours->next;
+            continue;
+        }
+        if (!((*at)->flags & RUBY_EVENT_HOOK_FLAG_DELETED))
+            events |= (*at)->events;
+        at = &(*at)->next;
+    }
+    return list->events = events;
+}
+
+/* In it are hooks at most that the program has taken off, and that wait for this; or those of TracePoints that died with the
+ * code. */
+static void free_list(vm_hook_list *list)
+{
+    if (list->running > 0) {
+        list->need_clean = true; /* who walks it frees it */
+        return;
+    }
+    for (vm_hook *hook = list->hooks, *next; hook; hook = next) {
+        next = hook->next;
+        ruby_xfree(hook);
+    }
+    ruby_xfree(list);
+}
+
 /* A GC begins when the one before has freed all that died in it. */
 static void free_buried(void)
 {
@@ -113,6 +145,10 @@ static void free_buried(void)
     while (freed) {
         unit *u = freed;
         freed = u->next;
+        if (u->is_armed) { /* the VM keeps a list with a hook in it when the code dies */
+            unhook(u->list, &u->hook);
+            free_list(u->list);
+        }
         free(u->patches);
         free(u);
     }
@@ -188,9 +224,10 @@ static bool arm(unit *u)
         list->is_local = true;
         iseq->hooks = list;
     }
-    u->hook.next = iseq->hooks->hooks;
-    iseq->hooks->hooks = &u->hook;
-    iseq->hooks->events |= u->hook.events;
+    u->list = iseq->hooks;
+    u->hook.next = u->list->hooks;
+    u->list->hooks = &u->hook;
+    u->list->events |= u->hook.events;
     RB_OBJ_WRITTEN((VALUE)iseq, Qundef, u->guard);
     u->is_armed = true;
     return instrument(u);
@@ -214,36 +251,6 @@ static void plain_again(const unit *u)
     for (unsigned int i = 0; i < u->patch_count; i++)
         if (words[u->patches[i].at] == u->patches[i].tracing)
             words[u->patches[i].at] = u->patches[i].plain;
-}
-
-/* Take our hook out of the list. Returns the events of the program's own that are left. */
-static rb_event_flag_t unhook(vm_hook_list *list, const vm_hook *ours)
-{
-    rb_event_flag_t events = 0;
-    for (vm_hook **at = &list->hooks; *at;) {
-        if (*at == ours) {
-            *at = ours->next;
-            continue;
-        }
-        if (!((*at)->flags & RUBY_EVENT_HOOK_FLAG_DELETED))
-            events |= (*at)->events;
-        at = &(*at)->next;
-    }
-    return list->events = events;
-}
-
-/* In it are hooks at most that the program has taken off, and that wait for this. */
-static void free_list(vm_hook_list *list)
-{
-    if (list->running > 0) {
-        list->need_clean = true; /* who walks it frees it */
-        return;
-    }
-    for (vm_hook *hook = list->hooks, *next; hook; hook = next) {
-        next = hook->next;
-        ruby_xfree(hook);
-    }
-    ruby_xfree(list);
 }
 
 /* Perhaps while the list is being walked, at our hook: that stays as it is, but for being out of the list. */

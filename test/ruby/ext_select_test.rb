@@ -480,6 +480,20 @@ class ExtSelectTest < Minitest::Test
     assert_operator @ran.out[/GROWN (-?\d+)/, 1].to_i, :<, 35_000, "of some 65,000 pieces of code: no more than the cache of methods holds"
   end
 
+  def test_code_that_dies_with_its_hooks_leaves_no_memory_behind
+    traced_with(<<~'RUBY', only: ["Foo"])
+      class Foo; end
+      grow = lambda do |count|
+        count.times { |i| Foo.class_eval("def m#{i % 7}; end") }
+        GC.start
+        File.read("/proc/self/status")[/VmRSS:\s+(\d+)/, 1].to_i
+      end
+      begun = grow.call(100_000)
+      puts "GROWN #{grow.call(60_000) - begun}"
+    RUBY
+    assert_operator @ran.out[/GROWN (-?\d+)/, 1].to_i, :<, 1200, "KiB; a list of hooks for each makes more than 2000"
+  end
+
   def test_yjit_compiles_what_is_not_chosen_and_sees_what_is
     skip "this Ruby has no YJIT" unless defined?(RubyVM::YJIT)
     stream = traced_with(<<~'RUBY', before: FOO + "2000.times { all_of_it }", only: ["Foo#other"], flags: ["--yjit", "--yjit-call-threshold=5"])
