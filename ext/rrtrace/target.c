@@ -321,10 +321,18 @@ typedef struct descent {
     bool repeats;    /* inside a method that may be defined more than once */
 } descent;
 
+/* One of Ruby's own methods that only call a C function: a single instruction of three words, and the one that leaves. Callers
+ * go to the function without the method, whatever hooks that has, so it is as one that is written in C. */
+static bool stands_for_c(const vm_iseq *iseq)
+{
+    VALUE path = iseq->code->word_count == 4 ? rb_profile_frame_path((VALUE)iseq) : Qnil;
+    return RB_TYPE_P(path, T_STRING) && strncmp(RSTRING_PTR(path), "<internal:", strlen("<internal:")) == 0;
+}
+
 /* Hook this code, if it could be a wanted method. */
 static void consider(vm_iseq *iseq, descent way)
 {
-    if (!is_callable(iseq) || iseq == untouched())
+    if (!is_callable(iseq) || iseq == untouched() || stands_for_c(iseq))
         return;
     bool is_method = iseq->code->type == VM_CODE_METHOD;
     VALUE label = is_method ? rb_profile_frame_base_label((VALUE)iseq) : Qnil; /* a block may be a method of any name */

@@ -136,9 +136,14 @@ module Rrtrace
         owner = match[1].split("::").reject(&:empty?).inject(Object) { |outer, constant| known(outer, constant.to_sym) or return false }
         owner = Kernel.instance_method(:singleton_class).bind_call(owner) if match[2] == "."
         method = Module.instance_method(:instance_method).bind_call(owner, match[3].to_sym)
-        method.owner == owner && RubyVM::InstructionSequence.of(method).nil?
+        method.owner == owner && c_code?(RubyVM::InstructionSequence.of(method))
       rescue NameError, TypeError
         false
+      end
+
+      # Some of Ruby's own methods only stand for a C function, which Ruby calls without them.
+      def c_code?(code)
+        code.nil? || (code.path.start_with?("<internal:") && code.disasm.include?("opt_invokebuiltin_delegate_leave"))
       end
 
       # A module's constant, if it is a module and loaded.

@@ -238,6 +238,7 @@ class ApiTest < Minitest::Test
       {only: ""} => /\Aonly: "" is no pattern: it names no method/, {only: "Foo."} => /"Foo\." is no pattern/,
       {only: "/[/"} => %r{"/\[/" is no pattern: }, {except: 3} => /\Aexcept: 3 is no pattern: give it as a string/,
       {only: "a b"} => /is no pattern/, {only: "Kernel#puts"} => /\Aonly: Kernel#puts is not written in Ruby/,
+      {only: "Kernel#class"} => /\Aonly: Kernel#class is not written in Ruby/,
       {only: "File.join"} => /not written in Ruby/, {only_path: "/nowhere"} => %r{\Aonly_path: the folder /nowhere does not exist},
       {only_path: 3} => /\Aonly_path: 3 is no folder's name/
     }.each do |options, message|

@@ -564,6 +564,11 @@ class ExtSelectTest < Minitest::Test
     end
   end
 
+  def test_methods_that_only_stand_for_c_are_left_out_and_those_of_rubys_own_ruby_are_not
+    code = "20.times { |i| i.class; i.zero?; i.abs; [i].first; i.then { }; i.tap { } }"
+    assert_calls({"Integer#times" => 1, "Kernel#then" => 20, "Kernel#tap" => 20}, code, only: ["Kernel", "Integer", "Array"])
+  end
+
   def test_what_is_left_out_sends_nothing_and_loses_its_hook_at_its_first_call
     stream = traced_with(<<~'RUBY', only: ["/^Chosen#/"])
       require "objspace"
