@@ -67,6 +67,13 @@ class ExtSelectTest < Minitest::Test
     end
   end
 
+  def test_names_in_letters_beyond_ascii
+    before = "class \u00C4; def \u00FC = 1; def b = 1; end\nclass B; def \u00FC = 1; end"
+    run = "\u00C4.new.\u00FC; \u00C4.new.b; B.new.\u00FC"
+    assert_calls({"\u00C4#\u00FC" => 1, "\u00C4#b" => 1}, run, before: before, only: ["\u00C4"])
+    assert_calls({"\u00C4#\u00FC" => 1, "B#\u00FC" => 1}, run, before: before, only: ["\u00FC"])
+  end
+
   def test_methods_defined_after_the_start_are_chosen_like_those_before
     assert_calls({"Foo#bar" => 3, "Space::Deep.bar" => 3}, "#{FOO}\n3.times { all_of_it }", only: ["Foo#bar", "Space::Deep.*"])
   end
