@@ -487,6 +487,28 @@ class ExtSelectTest < Minitest::Test
     assert_operator @ran.out[/GROWN (-?\d+)/, 1].to_i, :<, 35_000, "of some 65,000 pieces of code: no more than the cache of methods holds"
   end
 
+  def test_code_that_has_a_hook_stays_where_it_is_when_the_heap_is_compacted
+    skip "this Ruby does not compact" unless GC.respond_to?(:verify_compaction_references)
+    stream = traced_with(<<~'RUBY', only: ["/^Foo#chosen/"], slots: 1 << 18)
+      require "objspace"
+      class Foo
+        500.times { |i| class_eval "def left_out#{i} = 1\ndef chosen#{i} = 1" }
+      end
+      hooks = -> { 3.times { GC.start }; ObjectSpace.count_tdata_objects[:"rrtrace/target"] }
+      begun = hooks.call
+      GC.verify_compaction_references(expand_heap: true, toward: :empty)
+      foo = Foo.new
+      2.times { 500.times { |i| foo.public_send("left_out#{i}"); foo.public_send("chosen#{i}") } }
+      puts "GONE #{begun - hooks.call}"
+      GC.verify_compaction_references(expand_heap: true, toward: :empty)
+      Rrtrace::Native.leave(5000)
+      puts "LEFT #{hooks.call}"
+    RUBY
+    assert_equal 1000, stream.calls.values.sum
+    assert_operator @ran.out[/GONE (\d+)/, 1].to_i, :>=, 490
+    assert_operator @ran.out[/LEFT (\d+)/, 1].to_i, :<, 10
+  end
+
   def test_code_that_dies_with_its_hooks_leaves_no_memory_behind
     traced_with(<<~'RUBY', only: ["Foo"])
       class Foo; end
