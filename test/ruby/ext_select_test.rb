@@ -444,7 +444,7 @@ class ExtSelectTest < Minitest::Test
   end
 
   def test_a_ractor_that_ran_already_is_left_alone
-    streams = traced(<<~'RUBY', before: "#{FOO}Rrtrace::Native.select(['Foo#bar?'], [], [])")
+    streams = traced(<<~RUBY, before: "#{FOO}Rrtrace::Native.select(['Foo#bar?'], [], [])")
       Rrtrace::Native.leave(5000)
       Warning[:experimental] = false
       ractor = Ractor.new do
