@@ -9,6 +9,7 @@
 #include "ractors.h"
 #include "select.h"
 #include "session.h"
+#include "target.h"
 
 #include <ruby/ractor.h>
 #include <stdio.h>
@@ -63,6 +64,7 @@ static VALUE native_join(VALUE self, VALUE path, VALUE buffer_slots, VALUE drop,
     RB_GC_GUARD(path);
     if (result != 0)
         rb_raise(error_class, "%s", why);
+    target_raise_held_back();
     return Qtrue;
 }
 

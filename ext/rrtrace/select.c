@@ -138,6 +138,16 @@ static int add_regex(rules *all, const char *word, char why[REASON_BYTES])
     return error == 0 ? 0 : -1;
 }
 
+/* The class or module itself, and all inside. */
+static int add_constant(rules *all, const char *word, char why[REASON_BYTES])
+{
+    static const char *const ends[] = {"#*", ".*", "::*"};
+    for (int i = 0; i < 3; i++)
+        if (add_glob(all, "", word, ends[i], why) != 0)
+            return -1;
+    return 0;
+}
+
 static int add_word(rules *all, const char *word, char why[REASON_BYTES])
 {
     if (is_regex(word))
@@ -153,11 +163,12 @@ static int add_word(rules *all, const char *word, char why[REASON_BYTES])
         return add_glob(all, "*", word, "", why);
     if (method || strchr(word, '*') || word[0] == '#')
         return add_glob(all, "", word, "", why);
-    if (isupper((unsigned char)word[0])) /* a constant: the class itself, and all inside */
-        return add_glob(all, "", word, "#*", why) || add_glob(all, "", word, ".*", why) ||
-                       add_glob(all, "", word, "::*", why)
-                   ? -1
-                   : 0;
+    bool is_constant = isupper((unsigned char)word[0]);
+    bool may_be_constant = is_constant || ((unsigned char)word[0] & 0x80); /* which letters are capitals is not known here */
+    if (may_be_constant && add_constant(all, word, why) != 0)
+        return -1;
+    if (is_constant)
+        return 0;
     return add_glob(all, "*#", word, "", why) || add_glob(all, "*.", word, "", why) ? -1 : 0;
 }
 

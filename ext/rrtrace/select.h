@@ -1,9 +1,9 @@
 /* select.h - which methods are to be traced: --only, --except, --only-path.
  * For:     rrtrace.c (sets it), methods.c (asks once a method), target.c (asks which code can matter at all).
  * Idea:    a method is wanted when it matches one of the only patterns (if there are any), lies below one of the folders
- * (if there are any) and matches no except pattern. What a pattern means is in select_set's comment. Memory:  copies of the
- * patterns and folders, kept until the next select_set. Threads: set with the main Ractor's GVL held while nothing is
- * traced; only read from then on.
+ *          (if there are any) and matches no except pattern. What a pattern means is in select_set's comment.
+ * Memory:  copies of the patterns and folders, kept until the next select_set.
+ * Threads: set with the main Ractor's GVL held while nothing is traced; only read from then on.
  */
 #ifndef RRTRACE_EXT_SELECT_H
 #define RRTRACE_EXT_SELECT_H

@@ -7,6 +7,7 @@
 #include "select.h"
 
 #include <pthread.h>
+#include <ruby/ractor.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +24,7 @@ typedef struct patch {
 typedef struct unit {
     vm_hook hook;                 /* in the iseq's list while is_armed; its data is guard */
     vm_iseq *iseq;                /* borrowed from guard, which pins it */
+    vm_hook_list *list;           /* the iseq's, while is_armed */
     VALUE guard;                  /* the T_DATA that owns this; kept by the iseq's hooks, or by the definer's guard */
     struct unit *next, *previous; /* all units; under the lock */
     struct unit *first_defined, *next_defined; /* the methods that it defines when it runs, until it has run twice */
@@ -36,11 +38,13 @@ typedef struct unit {
 
 static struct {
     bool is_on;
-    bool has_anchor;
+    bool has_strangers;       /* Ractors were there at the start, of which nobody may have told us */
+    VALUE held_back;          /* registered: what interrupted target_start; a Fixnum: the thread is to end; nil: nothing did */
     size_t parent_word;       /* where in an iseq's code its parent stands, in words */
     VALUE iseq_signature;     /* of flags & VM_IMEMO_TYPE_MASK */
     VALUE anchor;             /* registered: a TracePoint of ours, on code that never runs */
     VALUE anchor_target;      /* registered */
+    VALUE untouched;          /* registered: code that never has a hook of ours, and shows what the program wants of all code */
     VALUE enable, each_child; /* registered: CRuby's own methods, unbound */
     size_t looked_at;         /* rb_gc_count when the dead were last looked through */
     pthread_mutex_t lock;     /* of the lists of units; nothing is allocated under it */
@@ -54,6 +58,7 @@ static void on_local(VALUE guard, const rb_trace_arg_t *arg);
 static void mark_unit(void *pointer)
 {
     const unit *u = pointer;
+    rb_gc_mark(u->guard); /* itself, so that it stays where it is: here is its address, too, not in the iseq's list alone */
     rb_gc_mark((VALUE)u->iseq);
     for (const unit *defined = u->first_defined; defined; defined = defined->next_defined)
         rb_gc_mark(defined->guard);
@@ -86,6 +91,37 @@ static const rb_data_type_t unit_type = {.wrap_struct_name = "rrtrace/target",
                                          .function = {.dmark = mark_unit, .dfree = bury_unit, .dsize = unit_bytes},
                                          .flags = RUBY_TYPED_FREE_IMMEDIATELY | RUBY_TYPED_WB_PROTECTED};
 
+/* Take our hook out of the list. Returns the events of the program's own that are left. */
+static rb_event_flag_t unhook(vm_hook_list *list, const vm_hook *ours)
+{
+    rb_event_flag_t events = 0;
+    for (vm_hook **at = &list->hooks; *at;) {
+        if (*at == ours) {
+            *at = ours->next;
+            continue;
+        }
+        if (!((*at)->flags & RUBY_EVENT_HOOK_FLAG_DELETED))
+            events |= (*at)->events;
+        at = &(*at)->next;
+    }
+    return list->events = events;
+}
+
+/* In it are hooks at most that the program has taken off, and that wait for this; or those of TracePoints that died with the
+ * code. */
+static void free_list(vm_hook_list *list)
+{
+    if (list->running > 0) {
+        list->need_clean = true; /* who walks it frees it */
+        return;
+    }
+    for (vm_hook *hook = list->hooks, *next; hook; hook = next) {
+        next = hook->next;
+        ruby_xfree(hook);
+    }
+    ruby_xfree(list);
+}
+
 /* A GC begins when the one before has freed all that died in it. */
 static void free_buried(void)
 {
@@ -109,6 +145,10 @@ static void free_buried(void)
     while (freed) {
         unit *u = freed;
         freed = u->next;
+        if (u->is_armed) { /* the VM keeps a list with a hook in it when the code dies */
+            unhook(u->list, &u->hook);
+            free_list(u->list);
+        }
         free(u->patches);
         free(u);
     }
@@ -184,23 +224,33 @@ static bool arm(unit *u)
         list->is_local = true;
         iseq->hooks = list;
     }
-    u->hook.next = iseq->hooks->hooks;
-    iseq->hooks->hooks = &u->hook;
-    iseq->hooks->events |= u->hook.events;
+    u->list = iseq->hooks;
+    u->hook.next = u->list->hooks;
+    u->list->hooks = &u->hook;
+    u->list->events |= u->hook.events;
     RB_OBJ_WRITTEN((VALUE)iseq, Qundef, u->guard);
     u->is_armed = true;
     return instrument(u);
 }
 
+static const vm_iseq *untouched(void) { return RTYPEDDATA_GET_DATA(all.untouched); }
+
+/* The events are no more ours. False: the program has asked for them by now, in all code. Then they stay. */
+static bool disclaim_events(const unit *u)
+{
+    rb_event_flag_t asked_since = untouched()->global_events & ~u->events_before;
+    if (u->patch_count == 0 || u->iseq->global_events != u->events_set || (asked_since & u->hook.events))
+        return false;
+    u->iseq->global_events = u->events_before;
+    return true;
+}
+
 static void plain_again(const unit *u)
 {
-    vm_iseq *iseq = u->iseq;
-    if (u->patch_count == 0 || iseq->global_events != u->events_set) /* somebody else wants more now */
-        return;
+    VALUE *words = u->iseq->code->words;
     for (unsigned int i = 0; i < u->patch_count; i++)
-        if (iseq->code->words[u->patches[i].at] == u->patches[i].tracing)
-            iseq->code->words[u->patches[i].at] = u->patches[i].plain;
-    iseq->global_events = u->events_before;
+        if (words[u->patches[i].at] == u->patches[i].tracing)
+            words[u->patches[i].at] = u->patches[i].plain;
 }
 
 /* Perhaps while the list is being walked, at our hook: that stays as it is, but for being out of the list. */
@@ -210,24 +260,13 @@ static void disarm(unit *u)
         return;
     vm_hook_list *list = u->iseq->hooks;
     u->is_armed = false;
-    rb_event_flag_t events = 0;
-    for (vm_hook **at = &list->hooks; *at;) {
-        if (*at == &u->hook) {
-            *at = u->hook.next;
-            continue;
-        }
-        events |= (*at)->events;
-        at = &(*at)->next;
-    }
-    list->events = events;
-    if (list->hooks) /* the program's own */
+    bool is_left = unhook(list, &u->hook) != 0;
+    if (disclaim_events(u) && !is_left) /* else the VM does it when the program's last hook goes */
+        plain_again(u);
+    if (is_left)
         return;
-    plain_again(u);
     u->iseq->hooks = NULL;
-    if (list->running == 0)
-        ruby_xfree(list);
-    else
-        list->need_clean = true; /* who walks it frees it */
+    free_list(list);
 }
 
 /* The unit of this code, armed. NULL: no memory. */
@@ -282,10 +321,18 @@ typedef struct descent {
     bool repeats;    /* inside a method that may be defined more than once */
 } descent;
 
+/* One of Ruby's own methods that only call a C function: a single instruction of three words, and the one that leaves. Callers
+ * go to the function without the method, whatever hooks that has, so it is as one that is written in C. */
+static bool stands_for_c(const vm_iseq *iseq)
+{
+    VALUE path = iseq->code->word_count == 4 ? rb_profile_frame_path((VALUE)iseq) : Qnil;
+    return RB_TYPE_P(path, T_STRING) && strncmp(RSTRING_PTR(path), "<internal:", strlen("<internal:")) == 0;
+}
+
 /* Hook this code, if it could be a wanted method. */
 static void consider(vm_iseq *iseq, descent way)
 {
-    if (!is_callable(iseq))
+    if (!is_callable(iseq) || iseq == untouched() || stands_for_c(iseq))
         return;
     bool is_method = iseq->code->type == VM_CODE_METHOD;
     VALUE label = is_method ? rb_profile_frame_base_label((VALUE)iseq) : Qnil; /* a block may be a method of any name */
@@ -333,27 +380,56 @@ static VALUE consider_compiled(VALUE iseq)
     return Qnil;
 }
 
+static void lower_anchor(void)
+{
+    if (RTEST(rb_tracepoint_enabled_p(all.anchor)))
+        rb_tracepoint_disable(all.anchor);
+}
+
 /* YJIT's code knows nothing of hooks that came later: this makes it forget all of it. */
 static VALUE raise_anchor(VALUE unused)
 {
     (void)unused;
-    if (all.has_anchor)
-        rb_tracepoint_disable(all.anchor);
-    all.has_anchor = false;
+    lower_anchor();
     VALUE options = rb_hash_new();
     rb_hash_aset(options, ID2SYM(rb_intern("target")), all.anchor_target);
     rb_funcallv_kw(all.enable, rb_intern("bind_call"), 2, (VALUE[]){all.anchor, options}, RB_PASS_KEYWORDS);
-    all.has_anchor = true;
     return Qnil;
 }
 
-static void protect(VALUE (*function)(VALUE), VALUE argument)
+/* What we call lets in what interrupts the program: Thread#raise, Timeout, a signal's trap, Thread#kill. 0, or how it is to go
+ * on with rb_jump_tag, at once; its error is rb_errinfo() then. Our own want of memory is not the program's. */
+static int run(VALUE (*function)(VALUE), VALUE argument)
 {
     VALUE error = rb_errinfo();
-    int failed = 0;
-    rb_protect(function, argument, &failed);
-    if (failed)
-        rb_set_errinfo(error);
+    int state = 0;
+    rb_protect(function, argument, &state);
+    if (state == 0 || RB_FIXNUM_P(rb_errinfo()) || !RTEST(rb_obj_is_kind_of(rb_errinfo(), rb_eNoMemError)))
+        return state;
+    rb_set_errinfo(error);
+    return 0;
+}
+
+/* Where it can't go on at once: the first one is kept for target_raise_held_back. False: function was interrupted. */
+static bool run_holding_back(VALUE (*function)(VALUE), VALUE argument)
+{
+    VALUE error = rb_errinfo();
+    if (run(function, argument) == 0)
+        return true;
+    if (NIL_P(all.held_back))
+        all.held_back = rb_errinfo();
+    rb_set_errinfo(error);
+    return false;
+}
+
+void target_raise_held_back(void)
+{
+    VALUE held_back = all.held_back;
+    all.held_back = Qnil;
+    if (RB_FIXNUM_P(held_back))
+        rb_thread_kill(rb_thread_current());
+    else if (RTEST(held_back))
+        rb_exc_raise(held_back);
 }
 
 /* ---- Hooks. */
@@ -399,6 +475,8 @@ static bool is_left_out(stream *s, const rb_trace_arg_t *arg, key k)
 /* Is a Ractor left that may run our code? */
 static bool another_ractor_runs(void)
 {
+    if (all.has_strangers)
+        return true;
     for (const stream *s = ractors_first(); s; s = s->next)
         if (atomic_load(&s->ractor))
             return true;
@@ -419,13 +497,13 @@ static bool may_be_others(const unit *u, key k)
     return method && method->stays;
 }
 
-/* It is called, and defines methods. The second time their code becomes that of further methods: its hooks stay. */
-static void define_again(unit *definer)
+/* It is called, and defines methods. The second time their code becomes that of further methods: its hooks stay. As run. */
+static int define_again(unit *definer)
 {
     bool any = false;
     if (!definer->has_run) {
         definer->has_run = true;
-        return;
+        return 0;
     }
     for (unit *u = definer->first_defined; u; u = u->next_defined) {
         u->stays = true;
@@ -436,8 +514,7 @@ static void define_again(unit *definer)
             disarm(u);
     }
     definer->first_defined = NULL;
-    if (any)
-        protect(raise_anchor, Qnil);
+    return any ? run(raise_anchor, Qnil) : 0;
 }
 
 /* The method is left out. If that is for good, and for all methods that this code can be, have it run as if we were not
@@ -478,7 +555,7 @@ static void on_local(VALUE guard, const rb_trace_arg_t *traced)
     if (!all.is_on) /* the session has ended while another Ractor was running */
         return;
     unit *u = RTYPEDDATA_GET_DATA(guard);
-    stream *s = LIKELY(!ractors_first()) ? &capture_main : ractors_current();
+    stream *s = LIKELY(!ractors_first() && !all.has_strangers) ? &capture_main : ractors_current();
     if (!s)
         return;
     if (capture_mode_now(s) != CAPTURE_ON) { /* a forked child's first event, or the end: capture.c sees to that */
@@ -490,15 +567,16 @@ static void on_local(VALUE guard, const rb_trace_arg_t *traced)
     bool is_block = arg->event & (RUBY_EVENT_B_CALL | RUBY_EVENT_B_RETURN);
     bool is_method = !is_block || (arg->frame->ep[0] & VM_FLAG_BMETHOD);
     bool tells_blocks = is_block && s->options.blocks;
+    int interrupted = 0;
     if (arg->event & (RUBY_EVENT_CALL | RUBY_EVENT_B_CALL)) {
-        if (u->first_defined)
-            define_again(u);
         if (is_method)
             on_call(u, s, traced, false);
         else if (!tells_blocks && !u->first_defined && !u->stays && !another_ractor_runs())
             disarm(u); /* a block, and no method */
         if (tells_blocks)
             on_call(u, s, traced, true);
+        if (u->first_defined)
+            interrupted = define_again(u);
     } else {
         if (tells_blocks)
             on_return(s, traced, true);
@@ -506,6 +584,8 @@ static void on_local(VALUE guard, const rb_trace_arg_t *traced)
             on_return(s, traced, false);
     }
     RB_GC_GUARD(guard);
+    if (interrupted)
+        rb_jump_tag(interrupted);
 }
 
 /* GVL: held. */
@@ -522,7 +602,9 @@ void target_on_event(VALUE data, const rb_trace_arg_t *traced)
     if (RB_TYPE_P(compiled, T_ARRAY))
         compiled = rb_ary_entry(compiled, 1);
     free_buried();
-    protect(consider_compiled, compiled);
+    int interrupted = run(consider_compiled, compiled);
+    if (interrupted)
+        rb_jump_tag(interrupted);
 }
 
 /* ---- On and off. */
@@ -530,6 +612,7 @@ void target_on_event(VALUE data, const rb_trace_arg_t *traced)
 typedef struct found {
     vm_iseq **list; /* owned */
     size_t count, room;
+    size_t considered;
 } found;
 
 static int collect(void *begin, void *end, size_t stride, void *data)
@@ -552,26 +635,39 @@ static int collect(void *begin, void *end, size_t stride, void *data)
     return 0;
 }
 
-static VALUE consider_all(VALUE pointer)
+static VALUE consider_found(VALUE pointer)
 {
     found *f = (found *)pointer;
-    rb_objspace_each_objects(collect, f);
-    for (size_t i = 0; i < f->count; i++) {
-        consider(f->list[i], (descent){0});
-        if (is_callable(f->list[i]) && select_may_want(NULL, (VALUE)f->list[i])) /* and what it defines */
-            consider_below(wrapper_of(f->list[i]), (descent){.around = f->list[i]});
+    for (; f->considered < f->count; f->considered++) {
+        vm_iseq *iseq = f->list[f->considered];
+        consider(iseq, (descent){0});
+        if (is_callable(iseq) && select_may_want(NULL, (VALUE)iseq)) /* and what it defines */
+            consider_below(wrapper_of(iseq), (descent){.around = iseq});
     }
     return raise_anchor(Qnil);
 }
+
+static VALUE count_ractors(VALUE unused)
+{
+    (void)unused;
+    all.has_strangers = NUM2LONG(rb_funcall(rb_cRactor, rb_intern("count"), 0)) > 1;
+    return Qnil;
+}
+
+#define TRIES 16 /* whoever interrupts the start so often gets the choice in part */
 
 void target_start(void)
 {
     if (all.is_on)
         return;
     free_buried();
+    all.has_strangers = true;
+    run_holding_back(count_ractors, Qnil);
     found f = {0};
     VALUE was_disabled = rb_gc_disable(); /* what is found is not marked, and what is dead must be gone */
-    protect(consider_all, (VALUE)&f);
+    rb_objspace_each_objects(collect, &f);
+    for (int tries = 0; !run_holding_back(consider_found, (VALUE)&f) && tries < TRIES; tries++)
+        ;
     if (!RTEST(was_disabled))
         rb_gc_enable();
     free(f.list);
@@ -593,9 +689,7 @@ void target_stop(void)
         if (!RTEST(was_disabled))
             rb_gc_enable();
     }
-    if (all.has_anchor)
-        rb_tracepoint_disable(all.anchor);
-    all.has_anchor = false;
+    lower_anchor();
 }
 
 bool target_is_on(void) { return all.is_on; }
@@ -681,8 +775,7 @@ static bool hooks_as_known(vm_iseq *method, const VALUE *plain, readable_functio
               list->hooks->events == (RUBY_EVENT_CALL | RUBY_EVENT_RETURN) && list->events == list->hooks->events &&
               list->running == 0 && !list->need_clean && list->is_local &&
               same_words(method, plain) == traces_already(method);
-    rb_tracepoint_disable(all.anchor);
-    all.has_anchor = false;
+    lower_anchor();
     all.anchor_target = own;
     return ok && !method->hooks && same_words(method, plain);
 }
@@ -712,8 +805,7 @@ static bool works_by_hand(vm_iseq *method, VALUE object, const VALUE *plain)
     bool ok = probe.calls == 1 && probe.returns == 1 && (u->patch_count >= 2 || traces_already(method));
     disarm(u);
     rb_funcall(object, rb_intern("probed"), 1, INT2FIX(1));
-    rb_tracepoint_disable(all.anchor);
-    all.has_anchor = false;
+    lower_anchor();
     ok = ok && probe.calls == 1 && probe.returns == 1 && !method->hooks && same_words(method, plain);
     RB_GC_GUARD(guard);
     return ok;
@@ -748,6 +840,7 @@ static VALUE verify(VALUE pointer)
     }
     all.iseq_signature = chain[0]->flags & VM_IMEMO_TYPE_MASK;
     all.parent_word = find_parent_word(chain[1], chain[0], readable);
+    all.untouched = wrappers[1];
     vm_iseq *method = chain[2];
     VALUE *plain = malloc(method->code->word_count * sizeof *plain);
     bool ok = plain && all.parent_word > 0 && parent_of(chain[3]) == method && is_iseq((VALUE)method);
@@ -764,7 +857,7 @@ bool target_verify(bool (*readable)(const void *address, size_t bytes))
 {
     if (!rb_iseqw_new || !rb_iseq_trace_set || !rb_objspace_each_objects)
         return false;
-    VALUE *const kept[] = {&all.anchor, &all.anchor_target, &all.enable, &all.each_child};
+    VALUE *const kept[] = {&all.anchor, &all.anchor_target, &all.untouched, &all.held_back, &all.enable, &all.each_child};
     for (size_t i = 0; i < sizeof kept / sizeof *kept; i++) {
         *kept[i] = Qnil;
         rb_gc_register_address(kept[i]);

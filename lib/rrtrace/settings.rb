@@ -62,7 +62,10 @@ module Rrtrace
         return parse(key, text, name) unless SEPARATORS.key?(kind)
 
         is_regex = kind == :patterns && text.start_with?("/")
-        parse(key, (text.include?("\n") || is_regex) ? text.split("\n") : text.split(SEPARATORS.fetch(kind)).map(&:strip), name)
+        items = (text.include?("\n") || is_regex) ? text.split("\n") : text.split(SEPARATORS.fetch(kind)).map(&:strip)
+        raise Error, "#{name}: #{text.inspect} has nothing in it: give a value, or unset it" if items.empty?
+
+        parse(key, items, name)
       end
 
       # The text that parse_env reads these values from; nil: none.
@@ -113,6 +116,7 @@ module Rrtrace
 
       def folder(value, name)
         path = path(value) or raise Error, "#{name}: #{value.inspect} is no folder's name; give one as a string"
+        raise Error, "#{name}: #{path} is a file: give its folder" if File.file?(path)
         raise Error, "#{name}: the folder #{path} does not exist: correct the name" unless File.directory?(path)
 
         File.realpath(path)
@@ -136,9 +140,14 @@ module Rrtrace
         owner = match[1].split("::").reject(&:empty?).inject(Object) { |outer, constant| known(outer, constant.to_sym) or return false }
         owner = Kernel.instance_method(:singleton_class).bind_call(owner) if match[2] == "."
         method = Module.instance_method(:instance_method).bind_call(owner, match[3].to_sym)
-        method.owner == owner && RubyVM::InstructionSequence.of(method).nil?
+        method.owner == owner && c_code?(RubyVM::InstructionSequence.of(method))
       rescue NameError, TypeError
         false
+      end
+
+      # Some of Ruby's own methods only stand for a C function, which Ruby calls without them.
+      def c_code?(code)
+        code.nil? || (code.path.start_with?("<internal:") && code.disasm.include?("opt_invokebuiltin_delegate_leave"))
       end
 
       # A module's constant, if it is a module and loaded.

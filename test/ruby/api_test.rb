@@ -238,12 +238,17 @@ class ApiTest < Minitest::Test
       {only: ""} => /\Aonly: "" is no pattern: it names no method/, {only: "Foo."} => /"Foo\." is no pattern/,
       {only: "/[/"} => %r{"/\[/" is no pattern: }, {except: 3} => /\Aexcept: 3 is no pattern: give it as a string/,
       {only: "a b"} => /is no pattern/, {only: "Kernel#puts"} => /\Aonly: Kernel#puts is not written in Ruby/,
+      {only: "Kernel#class"} => /\Aonly: Kernel#class is not written in Ruby/,
       {only: "File.join"} => /not written in Ruby/, {only_path: "/nowhere"} => %r{\Aonly_path: the folder /nowhere does not exist},
-      {only_path: 3} => /\Aonly_path: 3 is no folder's name/
+      {only_path: 3} => /\Aonly_path: 3 is no folder's name/, {only_path: __FILE__} => /\Aonly_path: .*api_test.rb is a file: give its folder/
     }.each do |options, message|
       error = assert_raises(Rrtrace::Error, options.inspect) { Rrtrace::Settings.new(options, {}) }
       assert_match message, error.message
       assert_equal 1, error.message.lines.size
+    end
+    [["RRTRACE_ONLY", ","], ["RRTRACE_ONLY_PATH", ":"], ["RRTRACE_EXCEPT", "\n"]].each do |variable, text|
+      error = assert_raises(Rrtrace::Error, variable) { Rrtrace::Settings.new({}, {variable => text}) }
+      assert_match(/\A#{variable}: #{Regexp.escape(text.inspect)} has nothing in it/, error.message)
     end
     %w[Integer#times Kernel#puts? Nowhere#x Array#each* + [] Set#add].each { |word| assert Rrtrace::Settings.new({only: word}, {}) }
   end

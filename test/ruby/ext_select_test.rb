@@ -67,6 +67,13 @@ class ExtSelectTest < Minitest::Test
     end
   end
 
+  def test_names_in_letters_beyond_ascii
+    before = "class \u00C4; def \u00FC = 1; def b = 1; end\nclass B; def \u00FC = 1; end"
+    run = "\u00C4.new.\u00FC; \u00C4.new.b; B.new.\u00FC"
+    assert_calls({"\u00C4#\u00FC" => 1, "\u00C4#b" => 1}, run, before: before, only: ["\u00C4"])
+    assert_calls({"\u00C4#\u00FC" => 1, "B#\u00FC" => 1}, run, before: before, only: ["\u00FC"])
+  end
+
   def test_methods_defined_after_the_start_are_chosen_like_those_before
     assert_calls({"Foo#bar" => 3, "Space::Deep.bar" => 3}, "#{FOO}\n3.times { all_of_it }", only: ["Foo#bar", "Space::Deep.*"])
   end
@@ -354,6 +361,107 @@ class ExtSelectTest < Minitest::Test
     assert_includes @ran.out, "SEEN {[:bar, :call]=>2, [:other, :call]=>2, [:other, :return]=>2, [:bar, :return]=>2, :all=>11}"
   end
 
+  def test_a_tracepoint_that_the_program_has_put_on_all_code_still_sees_all_when_our_hooks_go
+    stream = traced_with(<<~'RUBY', before: FOO, only: ["Foo#other"])
+      seen = 0
+      point = TracePoint.new(:call, :return) { |tp| seen += 1 if tp.path == __FILE__ }
+      point.enable
+      2.times { all_of_it } # at the first one what is not chosen loses its hook
+      Rrtrace::Native.leave(5000)
+      all_of_it
+      point.disable
+      puts "SEEN #{seen}"
+    RUBY
+    assert_equal({"Foo#other" => 4}, stream.calls)
+    assert_includes @ran.out, "SEEN 66", "22 each time"
+  end
+
+  def test_a_tracepoint_that_takes_itself_off_the_method_that_it_was_put_on
+    traced(<<~'RUBY', before: "Rrtrace::Native.select(['Foo'], [], [])")
+      class Foo
+        def left_out = 1
+        200.times { |i| class_eval "def call#{i} = 1" }
+      end
+      names = [:left_out] + 200.times.map { :"call#{_1}" }
+      Rrtrace::Native.leave(5000)
+      Rrtrace::Native.select(["/^Foo#none/"], [], []) # at its call each method is found to be left out
+      Rrtrace::Native.join(ENV.fetch("SESSION"), 65536, false, true, false)
+      seen = 0
+      names.each do |name|
+        point = TracePoint.new(:call) { seen += 1; point.disable }
+        point.enable(target: Foo.instance_method(name))
+      end
+      20.times { names.each { Foo.new.public_send(_1) }; Array.new(1000) { "of the size of a list of hooks" }; GC.start }
+      puts "SEEN #{seen}"
+    RUBY
+    assert_includes @ran.out, "SEEN 201"
+  end
+
+  def test_what_interrupts_the_program_while_its_new_code_is_hooked_is_not_lost
+    traced_with(<<~'RUBY', only: ["Foo#bar"])
+      long = "class Foo\n#{"def bar(x) = [x].each { |y| y }\n" * 1500}end"
+      main = Thread.current
+      lost = 20.times.count do |i|
+        thread = Thread.new { sleep 0.005 + i * 0.002; main.raise("enough") }
+        begin
+          eval(long) while thread.alive?
+          thread.join
+          sleep 0.001
+          true
+        rescue RuntimeError
+          false
+        end
+      end
+      thread = Thread.new { loop { eval(long) } }
+      sleep 0.05
+      puts "LOST #{lost}, #{thread.kill.join(5) ? "ended" : "runs on"}"
+    RUBY
+    assert_includes @ran.out, "LOST 0, ended"
+  end
+
+  def test_what_interrupts_the_start_is_raised_when_it_is_done
+    streams = traced(<<~'RUBY', before: "Rrtrace::Native.select(['Foo'], [], [])")
+      Rrtrace::Native.leave(5000)
+      class Foo; def call = 1; end
+      5000.times { |i| Foo.class_eval("def m#{i} = 1") }
+      trap("USR1") { raise "enough" }
+      10.times do |i|
+        killer = fork { sleep 0.05 + i * 0.003; Process.kill("USR1", Process.ppid) }
+        begin
+          sleep 0.05
+          Rrtrace::Native.join(ENV.fetch("SESSION"), 65536, false, true, false)
+          sleep 1
+        rescue RuntimeError => error
+          puts "SAID #{error.message} #{Rrtrace::Native.joined?}"
+        end
+        Process.wait(killer)
+        Foo.new.call if Rrtrace::Native.joined?
+        Rrtrace::Native.leave(5000)
+      end
+    RUBY
+    assert_equal 10, @ran.out.scan("SAID enough").size
+    assert_equal @ran.out.scan("SAID enough true").size, streams.sum { _1.calls["Foo#call"] }
+  end
+
+  def test_a_ractor_that_ran_already_is_left_alone
+    streams = traced(<<~RUBY, before: "#{FOO}Rrtrace::Native.select(['Foo#bar?'], [], [])")
+      Rrtrace::Native.leave(5000)
+      Warning[:experimental] = false
+      ractor = Ractor.new do
+        until_s = Process.clock_gettime(Process::CLOCK_MONOTONIC) + 2
+        foo = Foo.new
+        1000.times { foo.bar?; foo.other } while Process.clock_gettime(Process::CLOCK_MONOTONIC) < until_s
+      end
+      sleep 0.2
+      Rrtrace::Native.join(ENV.fetch("SESSION"), 65536, false, true, false)
+      foo = Foo.new
+      100_000.times { foo.bar?; foo.other }
+      Rrtrace::Native.leave(5000)
+      ractor.take
+    RUBY
+    assert_equal({"Foo#bar?" => 100_000}, streams[1].calls)
+  end
+
   def test_code_that_dies_is_let_go_and_stress_of_the_gc_does_no_harm
     stream = traced_with(<<~'RUBY', only: ["Kept#call", "*#dying"])
       class Kept; def call = 1; end
@@ -377,6 +485,42 @@ class ExtSelectTest < Minitest::Test
     assert_equal 4, stream.calls["Kept#call"]
     assert_equal 13_500, stream.calls.values.sum - 4
     assert_operator @ran.out[/GROWN (-?\d+)/, 1].to_i, :<, 35_000, "of some 65,000 pieces of code: no more than the cache of methods holds"
+  end
+
+  def test_code_that_has_a_hook_stays_where_it_is_when_the_heap_is_compacted
+    skip "this Ruby does not compact" unless GC.respond_to?(:verify_compaction_references)
+    stream = traced_with(<<~'RUBY', only: ["/^Foo#chosen/"], slots: 1 << 18)
+      require "objspace"
+      class Foo
+        500.times { |i| class_eval "def left_out#{i} = 1\ndef chosen#{i} = 1" }
+      end
+      hooks = -> { 3.times { GC.start }; ObjectSpace.count_tdata_objects[:"rrtrace/target"] }
+      begun = hooks.call
+      GC.verify_compaction_references(expand_heap: true, toward: :empty)
+      foo = Foo.new
+      2.times { 500.times { |i| foo.public_send("left_out#{i}"); foo.public_send("chosen#{i}") } }
+      puts "GONE #{begun - hooks.call}"
+      GC.verify_compaction_references(expand_heap: true, toward: :empty)
+      Rrtrace::Native.leave(5000)
+      puts "LEFT #{hooks.call}"
+    RUBY
+    assert_equal 1000, stream.calls.values.sum
+    assert_operator @ran.out[/GONE (\d+)/, 1].to_i, :>=, 490
+    assert_operator @ran.out[/LEFT (\d+)/, 1].to_i, :<, 10
+  end
+
+  def test_code_that_dies_with_its_hooks_leaves_no_memory_behind
+    traced_with(<<~'RUBY', only: ["Foo"])
+      class Foo; end
+      grow = lambda do |count|
+        count.times { |i| Foo.class_eval("def m#{i % 7}; end") }
+        GC.start
+        File.read("/proc/self/status")[/VmRSS:\s+(\d+)/, 1].to_i
+      end
+      begun = grow.call(100_000)
+      puts "GROWN #{grow.call(60_000) - begun}"
+    RUBY
+    assert_operator @ran.out[/GROWN (-?\d+)/, 1].to_i, :<, 1200, "KiB; a list of hooks for each makes more than 2000"
   end
 
   def test_yjit_compiles_what_is_not_chosen_and_sees_what_is
@@ -447,6 +591,11 @@ class ExtSelectTest < Minitest::Test
       assert_equal [["Object#outer"]], stream.spans_named("Object#inner").map(&:ancestors)
       assert_equal [:return], stream.spans.map(&:closed_by).uniq
     end
+  end
+
+  def test_methods_that_only_stand_for_c_are_left_out_and_those_of_rubys_own_ruby_are_not
+    code = "20.times { |i| i.class; i.zero?; i.abs; [i].first; i.then { }; i.tap { } }"
+    assert_calls({"Integer#times" => 1, "Kernel#then" => 20, "Kernel#tap" => 20}, code, only: ["Kernel", "Integer", "Array"])
   end
 
   def test_what_is_left_out_sends_nothing_and_loses_its_hook_at_its_first_call
