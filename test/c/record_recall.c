@@ -83,6 +83,28 @@ TEST(any_stretch_is_read_back_as_it_was)
     temp_remove();
 }
 
+TEST(a_file_that_another_session_has_replaced_is_read_back_as_it_was)
+{
+    uint64_t random = test_seed(5), begin_ns, end_ns;
+    recorded s;
+    const char *path = temp_file("session.rrt");
+    char error[512];
+    recorded_make(&s, path, &random, 0);
+    recall *r;
+    record_writer *w;
+    CHECK_EQ(recall_new(&r, &(recall_desc){path, (size_t)64 << 20, 0, s.catalog, recorded_lock, recorded_unlock, &s}), 0);
+    CHECK_EQ(record_writer_open(&w, path, error, sizeof error), 0);
+    uint64_t width = (s.end_ns - s.begin_ns) / 16, middle = s.begin_ns + (s.end_ns - s.begin_ns) / 2;
+    recall_want(r, middle, middle + width);
+    const history *back = wait_for(r, 0, &begin_ns, &end_ns);
+    CHECK(same_stretch(&s, back, middle, middle + width, 5) > 100);
+    recall_release(r);
+    recall_delete(r);
+    record_writer_close(w);
+    recorded_free(&s);
+    temp_remove();
+}
+
 TEST(more_than_the_budget_holds_is_left_alone_and_a_missing_file_is_named)
 {
     uint64_t random = test_seed(9), begin_ns, end_ns;

@@ -273,9 +273,11 @@ int recall_new(recall **out, const recall_desc *desc)
     recall *r = *out = mem_zalloc(1, sizeof *r);
     if (!r)
         return -ENOMEM;
+    char line[RECORD_PROBLEM_BYTES];
     r->desc = *desc;
     pthread_mutex_init(&r->mutex, NULL);
     pthread_cond_init(&r->wanted, NULL);
+    open_reader(r, 0, line, sizeof line); /* now: later another file may have its name. Where it fails, read_stretch tries again */
     int error = -pthread_create(&r->thread, NULL, recall_main, r);
     r->has_thread = !error;
     if (error) {

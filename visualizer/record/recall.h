@@ -36,7 +36,8 @@ typedef struct recall_desc {
     void *context;
 } recall_desc;
 
-int recall_new(recall **out, const recall_desc *desc); /* 0 or -errno */
+/* Opens the file, so that it stays this one whatever its name stands for later. 0 or -errno. */
+int recall_new(recall **out, const recall_desc *desc);
 void recall_delete(recall *r);                         /* NULL is fine */
 
 /* [begin_ns, end_ns) should be there in detail. The last call counts; one that is served already, or that has more in it than
