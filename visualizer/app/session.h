@@ -57,7 +57,7 @@ typedef struct session_status {
     double events_per_s; /* over about the last second */
     history_stats history;
     uint32_t stream_count, open_streams;
-    bool is_over;        /* see intake_is_over, and everything is processed */
+    bool is_over;        /* see intake_is_over, and everything is processed. A second later the recording is ended, too */
     bool watched_left;   /* the watched process has said goodbye, and all of it is processed (and saved) */
     const char *problem; /* one line, or NULL: the recording's, else the last damaged stream's. Until the next call, as recording */
     bool is_recording;
