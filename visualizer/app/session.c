@@ -562,6 +562,7 @@ session_status session_status_of(session *s)
     uint64_t queued = block_pool_backlog(s->pool), working = atomic_load_explicit(&s->working, memory_order_relaxed);
     session_lock(s);
     history_stats kept = history_stats_of(s->history);
+    uint64_t event_count = catalog_event_count(s->catalog); /* as a report counts them */
     session_unlock(s);
     pthread_mutex_lock(&s->ends);
     const char *problem = s->problem;
@@ -570,11 +571,11 @@ session_status session_status_of(session *s)
     pthread_mutex_unlock(&s->ends);
     recording_status file = recording_status_of(s->recording);
     return (session_status){
-        .event_count = in.event_count,
+        .event_count = event_count,
         .backlog_events = in.ring_backlog + queued + working,
         .dropped = in.dropped,
         .writer_waits = in.writer_waits,
-        .events_per_s = rate_of(s, in.event_count),
+        .events_per_s = rate_of(s, event_count),
         .history = kept,
         .stream_count = in.stream_count,
         .open_streams = (uint32_t)(in.stream_count - ended),
