@@ -58,6 +58,12 @@ class RecordTest < Minitest::Test
     assert_equal 1, calls(report(recordings.first), "Object#work")
   end
 
+  def test_a_display_set_to_nothing_is_none
+    ran = run_rrtrace(write("app.rb", "def work = 1\nwork"), env: {"DISPLAY" => "", "WAYLAND_DISPLAY" => "", "XDG_RUNTIME_DIR" => nil})
+    assert_equal 0, ran.code
+    assert_equal ["rrtrace: no window: no display; recording into", "rrtrace: written to"], ran.err.lines.map { _1[/\A.*(recording into|written to)/] }
+  end
+
   CHOSEN = <<~RUBY
     class Invoice
       def total = [1, 2].sum { |x| line(x) }

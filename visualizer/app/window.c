@@ -409,6 +409,12 @@ static float display_scale(SDL_Window *sdl)
     return dpi / 96.0f < 3.0f ? dpi / 96.0f : 3.0f;
 }
 
+static bool is_set(const char *name)
+{
+    const char *value = getenv(name);
+    return value && *value;
+}
+
 int window_open(window **out, const window_desc *desc, char *error, size_t error_bytes)
 {
     window *w = *out = mem_zalloc(1, sizeof *w);
@@ -422,7 +428,7 @@ int window_open(window **out, const window_desc *desc, char *error, size_t error
         window_state_load(&w->state);
     else
         w->state = (window_state){desc->width, desc->height, VIEW_CAMERA_SCENE};
-    if (!getenv("DISPLAY") && !getenv("WAYLAND_DISPLAY") && !getenv("SDL_VIDEODRIVER")) {
+    if (!is_set("DISPLAY") && !is_set("WAYLAND_DISPLAY") && !is_set("SDL_VIDEODRIVER")) {
         snprintf(error, error_bytes, "no display"); /* SDL would look for screens of its own kinds, and complain */
         window_close(w);
         *out = NULL;
