@@ -114,8 +114,12 @@ TEST(more_than_the_budget_holds_is_left_alone_and_a_missing_file_is_named)
     recall *r;
     CHECK_EQ(recall_new(&r, &(recall_desc){path, HISTORY_BUDGET_MIN, 0, s.catalog, recorded_lock, recorded_unlock, &s}), 0);
     recall_want(r, s.begin_ns, s.end_ns);
+    for (int i = 0; i < 20000 && !recall_is_too_much(r, s.begin_ns, s.end_ns); i++)
+        usleep(1000);
+    CHECK(recall_is_too_much(r, s.begin_ns, s.end_ns));
+    CHECK(!recall_is_too_much(r, s.begin_ns + 1, s.end_ns)); /* a little less may fit, as far as is known */
     uint64_t width = (s.end_ns - s.begin_ns) / 1000, middle = s.begin_ns + (s.end_ns - s.begin_ns) / 2;
-    recall_want(r, middle, middle + width); /* once this is there, the other was seen to be too much, or was overtaken */
+    recall_want(r, middle, middle + width);
     (void)wait_for(r, 0, &begin_ns, &end_ns);
     CHECK(begin_ns <= middle && middle + width <= end_ns && end_ns - begin_ns < s.end_ns - s.begin_ns);
     recall_release(r);
@@ -127,6 +131,7 @@ TEST(more_than_the_budget_holds_is_left_alone_and_a_missing_file_is_named)
     for (int i = 0; i < 20000 && !recall_problem(r); i++)
         usleep(1000);
     CHECK(recall_problem(r) && strstr(recall_problem(r), path));
+    CHECK(!recall_is_too_much(r, middle, middle + width)); /* it was not too much */
     recall_delete(r);
     recorded_free(&s);
     temp_remove();

@@ -42,7 +42,8 @@ struct session {
     sim *sim;
     recall *recall;        /* NULL: not recorded */
     bool holds_detail;     /* under the model lock: session_unlock lets the recalled history go */
-    uint64_t seen_generation; /* of session_look_at's caller */
+    uint64_t seen_generation; /* of session_look_at's caller, as the next */
+    bool is_too_much;
     record_reader *reader; /* NULL: programs are shown; else a file is, and there is no intake and no pool */
     playback *playback;
     char file_problem[RECORD_PROBLEM_BYTES];
@@ -511,8 +512,10 @@ bool session_look_at(session *s, uint64_t begin_ns, uint64_t end_ns)
     bool is_in_file = end_ns <= s->recall_end_ns;
     session_unlock(s);
     uint64_t there_ns = s->playback ? playback_status_of(s->playback).done_ns : UINT64_MAX; /* later is not there yet */
-    if (is_in_file && (begin_ns < evicted_end_ns || end_ns > there_ns))
+    bool lacks_detail = is_in_file && (begin_ns < evicted_end_ns || end_ns > there_ns);
+    if (lacks_detail)
         recall_want(s->recall, begin_ns, end_ns);
+    s->is_too_much = lacks_detail && recall_is_too_much(s->recall, begin_ns, end_ns);
     uint64_t generation = recall_generation(s->recall);
     bool has_more = generation != s->seen_generation;
     s->seen_generation = generation;
@@ -551,6 +554,7 @@ static session_status file_status(session *s)
         .file = s->path,
         .read_share = read.share,
         .is_outlined = read.is_outlined,
+        .is_too_much = s->is_too_much,
     };
 }
 
@@ -588,6 +592,7 @@ session_status session_status_of(session *s)
         .recorded_bytes = file.bytes,
         .read_share = 1,
         .is_outlined = true,
+        .is_too_much = s->is_too_much,
     };
 }
 

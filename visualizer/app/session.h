@@ -67,6 +67,7 @@ typedef struct session_status {
     const char *file;    /* the recording that is shown, NULL: programs are */
     double read_share;   /* of that file: what is in the history, 1: all. Programs: 1 */
     bool is_outlined;    /* of that file: names and outline are there. Programs: true */
+    bool is_too_much;    /* what was looked at last stays an outline, though the recording has it: memory holds less of it at once */
 } session_status;
 
 /* Lets programs in. Their events wait until session_begin. 0 or -errno. */

@@ -239,6 +239,13 @@ static uint64_t hash_frame(const gpu_frame *f)
     return hash_bytes(hash, f->quads, f->quad_count * sizeof *f->quads);
 }
 
+static const char *note_of(const window *w, const session_status *status)
+{
+    if (status->problem)
+        return status->problem;
+    return status->is_too_much ? "this much detail does not fit into memory: look at less, or give more (--memory)" : view_font_problem(w->view);
+}
+
 /* FRAME_SAME: what is on the screen is what would be drawn; most of all when a program has ended. */
 enum { FRAME_SAME = 100 };
 
@@ -261,7 +268,7 @@ static int draw_frame(window *w, session *s, const session_status *status, bool 
         .memory_bytes = status->history.used_bytes,
         .memory_budget = status->history.budget_bytes,
         .device = gpu_device_name(w->gpu),
-        .note = status->problem ? status->problem : view_font_problem(w->view),
+        .note = note_of(w, status),
         .recording = !status->is_recording ? NULL : slash ? slash + 1 : status->recording,
         .recorded_bytes = status->recorded_bytes,
         .ended = ended,

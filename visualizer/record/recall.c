@@ -25,6 +25,7 @@ struct recall {
     /* Under the mutex: */
     uint64_t want_begin_ns, want_end_ns; /* equal: nothing is wanted */
     uint64_t refused_begin_ns, refused_end_ns;
+    bool is_refused_for_size;
     history *detail; /* owned; [begin_ns, end_ns) */
     uint64_t begin_ns, end_ns, generation;
     bool stops;
@@ -214,6 +215,7 @@ static void refuse(recall *r, uint64_t begin_ns, uint64_t end_ns, const char *wh
     pthread_mutex_lock(&r->mutex);
     r->refused_begin_ns = begin_ns;
     r->refused_end_ns = end_ns;
+    r->is_refused_for_size = !why;
     if (why)
         snprintf(r->problem, sizeof r->problem, "%s", why);
     pthread_mutex_unlock(&r->mutex);
@@ -305,19 +307,32 @@ void recall_delete(recall *r)
     mem_free(r);
 }
 
+/* Mutex held. What holds a stretch that was refused would be refused as well. */
+static bool is_refused(const recall *r, uint64_t begin_ns, uint64_t end_ns)
+{
+    return begin_ns <= r->refused_begin_ns && r->refused_end_ns <= end_ns && r->refused_begin_ns < r->refused_end_ns;
+}
+
 void recall_want(recall *r, uint64_t begin_ns, uint64_t end_ns)
 {
     if (begin_ns >= end_ns)
         return;
     pthread_mutex_lock(&r->mutex);
     bool is_there = r->detail && r->begin_ns <= begin_ns && end_ns <= r->end_ns;
-    bool is_refused = begin_ns <= r->refused_begin_ns && r->refused_end_ns <= end_ns && r->refused_begin_ns < r->refused_end_ns;
-    if (!is_there && !is_refused) {
+    if (!is_there && !is_refused(r, begin_ns, end_ns)) {
         r->want_begin_ns = begin_ns;
         r->want_end_ns = end_ns;
         pthread_cond_signal(&r->wanted);
     }
     pthread_mutex_unlock(&r->mutex);
+}
+
+bool recall_is_too_much(recall *r, uint64_t begin_ns, uint64_t end_ns)
+{
+    pthread_mutex_lock(&r->mutex);
+    bool is_too_much = r->is_refused_for_size && is_refused(r, begin_ns, end_ns);
+    pthread_mutex_unlock(&r->mutex);
+    return is_too_much;
 }
 
 const history *recall_hold(recall *r, uint64_t *begin_ns, uint64_t *end_ns)
