@@ -80,6 +80,30 @@ TEST(words_without_end_are_refused)
     CHECK_STR(visual(many, "/a", 1), strerror(E2BIG));
 }
 
+static const char *explained(const editor_settings *s)
+{
+    static editor e;
+    static char line[256];
+    int error = editor_make(&e, s, "/a", 1);
+    error = error ? error : editor_start(&e);
+    CHECK(error);
+    editor_explain(&e, error, line, sizeof line);
+    return line;
+}
+
+TEST(what_goes_wrong_is_said_with_what_to_do)
+{
+    CHECK_STR(explained(&(editor_settings){0}), "no editor: set VISUAL, or RRTRACE_EDITOR='code -g {file}:{line}'");
+    CHECK_STR(explained(&(editor_settings){.visual = "some-gui-script", .terminal = "/nowhere/terminal"}),
+              "/nowhere/terminal can't be run: No such file or directory; set RRTRACE_EDITOR='code -g {file}:{line}'");
+    char many[200];
+    memset(many, ' ', sizeof many);
+    for (size_t i = 0; i < sizeof many; i += 2)
+        many[i] = 'x';
+    many[sizeof many - 1] = '\0';
+    CHECK_STR(explained(&(editor_settings){.pattern = many}), "the editor's command is too long");
+}
+
 TEST(an_editor_that_is_not_there_is_reported_and_one_that_is_runs_on)
 {
     static editor e;

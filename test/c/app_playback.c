@@ -233,6 +233,14 @@ TEST(detail_that_memory_has_let_go_comes_back_from_the_file)
         usleep(1000);
     }
     CHECK(is_there);
+    CHECK(!session_status_of(s).is_too_much);
+    for (int i = 0; i < 20000 && !session_status_of(s).is_too_much; i++) {
+        session_look_at(s, r.begin_ns, r.end_ns); /* all of it at once */
+        usleep(1000);
+    }
+    CHECK(session_status_of(s).is_too_much);
+    session_look_at(s, begin_ns, begin_ns + width);
+    CHECK(!session_status_of(s).is_too_much);
     session_stop(s);
     recorded_free(&r);
     temp_remove();

@@ -425,6 +425,32 @@ TEST(a_session_that_stops_finishes_its_recording)
     tear_down(&t);
 }
 
+TEST(when_all_programs_have_left_the_recording_ends_and_its_name_is_free)
+{
+    stage t;
+    char path[128], line[512];
+    record_writer *next;
+    snprintf(path, sizeof path, "%s", temp_file("left.rrt"));
+    uint64_t begin_ns = clock_ns(CLOCK_MONOTONIC);
+    set_up(&t, path);
+    uint64_t early_ns = clock_ns(CLOCK_MONOTONIC);
+    stop_programs(&t);
+    CHECK(session_status_of(t.session).is_recording); /* what has been started by them may still come */
+    recording_news news = wait_for_news(t.session, RECORDING_WRITTEN);
+    CHECK_STR(news.line, path);
+    CHECK(!session_status_of(t.session).is_recording && !session_take_news(t.session, &news));
+    record_reader *reader = open_reader(path);
+    CHECK(record_info_of(reader).is_complete);
+    record_close(reader);
+    CHECK_EQ(record_writer_open(&next, path, line, sizeof line), 0); /* by another session */
+    /* The window still shows what it has, and begins no other. */
+    session_look_at(t.session, begin_ns, early_ns);
+    usleep(1200000);
+    CHECK(!session_take_news(t.session, &news));
+    record_writer_close(next);
+    tear_down(&t);
+}
+
 TEST(what_can_not_be_recorded_is_said_in_one_line_and_the_session_goes_on)
 {
     stage t;

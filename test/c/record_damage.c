@@ -524,6 +524,33 @@ TEST(only_recordings_are_written_over)
     temp_remove();
 }
 
+TEST(an_older_recording_is_replaced_by_a_file_with_its_rights_and_links_stay_links)
+{
+    const char *path;
+    char link_path[128], twin[128];
+    struct stat before, after, link_st;
+    snprintf(link_path, sizeof link_path, "%s", temp_file("link.rrt"));
+    snprintf(twin, sizeof twin, "%s", temp_file("twin.rrt"));
+    path = temp_file("older.rrt");
+    write_small(path);
+    CHECK_EQ(chmod(path, 0640), 0);
+    CHECK_EQ(symlink("older.rrt", link_path), 0);
+    CHECK_EQ(stat(path, &before), 0);
+    record_reader *old = open_reader(path);
+    uint32_t chunks = record_chunk_count(old);
+    record_writer_close(open_writer(link_path));
+    CHECK(chunks > 0 && record_refresh(old) == 0 && record_chunk_count(old) == chunks); /* whoever has it open still has all */
+    record_close(old);
+    CHECK(lstat(link_path, &link_st) == 0 && S_ISLNK(link_st.st_mode));
+    CHECK(stat(link_path, &after) == 0 && after.st_ino != before.st_ino && (after.st_mode & 07777) == 0640);
+
+    write_small(temp_file("older.rrt"));
+    CHECK_EQ(link(temp_file("older.rrt"), twin), 0);
+    record_writer_close(open_writer(twin)); /* one file by two names: it is emptied, so that both still stand for it */
+    CHECK(stat(temp_file("older.rrt"), &before) == 0 && stat(twin, &after) == 0 && before.st_ino == after.st_ino);
+    temp_remove();
+}
+
 /* ---- memory ------------------------------------------------------------------------------------------------------ */
 
 TEST(no_failing_allocation_does_harm)

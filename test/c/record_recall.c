@@ -83,6 +83,28 @@ TEST(any_stretch_is_read_back_as_it_was)
     temp_remove();
 }
 
+TEST(a_file_that_another_session_has_replaced_is_read_back_as_it_was)
+{
+    uint64_t random = test_seed(5), begin_ns, end_ns;
+    recorded s;
+    const char *path = temp_file("session.rrt");
+    char error[512];
+    recorded_make(&s, path, &random, 0);
+    recall *r;
+    record_writer *w;
+    CHECK_EQ(recall_new(&r, &(recall_desc){path, (size_t)64 << 20, 0, s.catalog, recorded_lock, recorded_unlock, &s}), 0);
+    CHECK_EQ(record_writer_open(&w, path, error, sizeof error), 0);
+    uint64_t width = (s.end_ns - s.begin_ns) / 16, middle = s.begin_ns + (s.end_ns - s.begin_ns) / 2;
+    recall_want(r, middle, middle + width);
+    const history *back = wait_for(r, 0, &begin_ns, &end_ns);
+    CHECK(same_stretch(&s, back, middle, middle + width, 5) > 100);
+    recall_release(r);
+    recall_delete(r);
+    record_writer_close(w);
+    recorded_free(&s);
+    temp_remove();
+}
+
 TEST(more_than_the_budget_holds_is_left_alone_and_a_missing_file_is_named)
 {
     uint64_t random = test_seed(9), begin_ns, end_ns;
@@ -92,8 +114,12 @@ TEST(more_than_the_budget_holds_is_left_alone_and_a_missing_file_is_named)
     recall *r;
     CHECK_EQ(recall_new(&r, &(recall_desc){path, HISTORY_BUDGET_MIN, 0, s.catalog, recorded_lock, recorded_unlock, &s}), 0);
     recall_want(r, s.begin_ns, s.end_ns);
+    for (int i = 0; i < 20000 && !recall_is_too_much(r, s.begin_ns, s.end_ns); i++)
+        usleep(1000);
+    CHECK(recall_is_too_much(r, s.begin_ns, s.end_ns));
+    CHECK(!recall_is_too_much(r, s.begin_ns + 1, s.end_ns)); /* a little less may fit, as far as is known */
     uint64_t width = (s.end_ns - s.begin_ns) / 1000, middle = s.begin_ns + (s.end_ns - s.begin_ns) / 2;
-    recall_want(r, middle, middle + width); /* once this is there, the other was seen to be too much, or was overtaken */
+    recall_want(r, middle, middle + width);
     (void)wait_for(r, 0, &begin_ns, &end_ns);
     CHECK(begin_ns <= middle && middle + width <= end_ns && end_ns - begin_ns < s.end_ns - s.begin_ns);
     recall_release(r);
@@ -105,6 +131,7 @@ TEST(more_than_the_budget_holds_is_left_alone_and_a_missing_file_is_named)
     for (int i = 0; i < 20000 && !recall_problem(r); i++)
         usleep(1000);
     CHECK(recall_problem(r) && strstr(recall_problem(r), path));
+    CHECK(!recall_is_too_much(r, middle, middle + width)); /* it was not too much */
     recall_delete(r);
     recorded_free(&s);
     temp_remove();

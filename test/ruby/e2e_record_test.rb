@@ -152,6 +152,26 @@ class E2ERecordTest < Minitest::Test
     assert_equal batches(1), calls_in(report(second))
   end
 
+  def test_the_same_command_runs_again_while_the_last_window_is_still_open
+    path = temp_path("app.rrt")
+    ended = write("ended.rb", "def counted(n) = n\n300.times { counted(_1) }\n")
+    pid, output = open_window("-o", path, ended)
+    assert_equal 0, wait_for_exit(pid).exitstatus
+    write("ended.rb", "def counted(n) = n\n500.times { counted(_1) }\n")
+    again = run_rrtrace("--no-window", "-o", path, ended) # at once
+    assert_equal 0, again.code, again.err
+    assert_includes again.err, "written to #{path}"
+    assert_equal 500, calls_in(report(path)).fetch("Object#counted")
+    wait_for_line(output, "written to #{path}")
+    wait_until("the light to go out") { light_pixels == 0 }
+    @screen.key("r")
+    sleep 0.5
+    assert_empty recordings, "there is nothing to record"
+    quit
+    assert_equal 1, File.read(output).scan("written to").size
+    assert_equal 500, calls_in(report(path)).fetch("Object#counted"), "the window's end has left the new file alone"
+  end
+
   def test_a_window_lets_go_of_a_pipe_and_says_nothing
     reader, writer = IO.pipe
     pid = Process.spawn(clean_environment.merge("RRTRACE_VALIDATION" => nil), RbConfig.ruby, EXE, write("program.rb", PROGRAM),

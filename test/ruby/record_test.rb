@@ -42,12 +42,26 @@ class RecordTest < Minitest::Test
     refute_match(/waited/, run_rrtrace("report", path).out)
   end
 
+  def test_stats_and_the_report_count_the_same_events
+    path = temp_path("forks.rrt")
+    program = write("forks.rb", "def leaf(n) = n\n3.times { fork { 100.times { leaf(_1) } } }\nProcess.waitall\n100.times { leaf(_1) }\n")
+    ran = run_rrtrace("--no-window", "--stats", "-o", path, program)
+    assert_equal 0, ran.code, ran.err
+    assert_equal report(path).fetch("events"), ran.err[/(\d+) events of 4 streams/, 1].to_i
+  end
+
   def test_without_a_display_a_session_is_recorded
     ran = run_rrtrace(write("app.rb", "def work = 1\nwork"))
     assert_equal 0, ran.code
     assert_match(/no window: .*; recording into \S+ instead/, ran.err)
     assert_equal 1, recordings.size
     assert_equal 1, calls(report(recordings.first), "Object#work")
+  end
+
+  def test_a_display_set_to_nothing_is_none
+    ran = run_rrtrace(write("app.rb", "def work = 1\nwork"), env: {"DISPLAY" => "", "WAYLAND_DISPLAY" => "", "XDG_RUNTIME_DIR" => nil})
+    assert_equal 0, ran.code
+    assert_equal ["rrtrace: no window: no display; recording into", "rrtrace: written to"], ran.err.lines.map { _1[/\A.*(recording into|written to)/] }
   end
 
   CHOSEN = <<~RUBY

@@ -186,6 +186,18 @@ int editor_make(editor *e, const editor_settings *s, const char *path, uint32_t 
     return error;
 }
 
+#define SET_EDITOR "RRTRACE_EDITOR='code -g {file}:{line}'"
+
+void editor_explain(const editor *e, int error, char *line, size_t line_bytes)
+{
+    if (error == -E2BIG)
+        snprintf(line, line_bytes, "the editor's command is too long");
+    else if (e->count == 0)
+        snprintf(line, line_bytes, "no editor: set VISUAL, or " SET_EDITOR);
+    else
+        snprintf(line, line_bytes, "%.100s can't be run: %s; set " SET_EDITOR, e->argv[0], strerror(-error));
+}
+
 /* ---- start ---------------------------------------------------------------------------------------------------- */
 
 /* In the grandchild, which init adopts: a session of its own, so that it outlives the window. */

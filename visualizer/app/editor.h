@@ -33,5 +33,7 @@ editor_settings editor_settings_of_environment(void);
 int editor_make(editor *e, const editor_settings *s, const char *path, uint32_t line);
 /* Runs on without us. 0, or -errno: the first word can't be run. */
 int editor_start(const editor *e);
+/* One line for what either of them has returned: what is wrong, what to do. */
+void editor_explain(const editor *e, int error, char *line, size_t line_bytes);
 
 #endif

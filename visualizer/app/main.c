@@ -274,7 +274,7 @@ int main(int argc, char **argv)
         default_path(path, sizeof path, o.watch_pid);
         o.output_path = path;
     }
-    if (o.output_path && record_writer_check(o.output_path, o.goes_on, line, sizeof line) != 0) { /* while somebody still listens */
+    if (o.output_path && record_writer_check(o.output_path, line, sizeof line) != 0) { /* while somebody still listens */
         fprintf(stderr, "rrtrace: %s\n", line);
         return 1;
     }

@@ -19,6 +19,7 @@
 #define POOL_BLOCKS 256u /* 64 MiB, touched as used: four million events behind the ring's one million */
 #define BLOCKS_A_RUN 16u
 #define STREAM_UNKNOWN UINT32_MAX
+#define LATE_NS UINT64_C(1000000000) /* what a program has started as its last act may take so long to join */
 
 /* A program's stream, by intake's number. */
 typedef struct session_stream {
@@ -41,7 +42,8 @@ struct session {
     sim *sim;
     recall *recall;        /* NULL: not recorded */
     bool holds_detail;     /* under the model lock: session_unlock lets the recalled history go */
-    uint64_t seen_generation; /* of session_look_at's caller */
+    uint64_t seen_generation; /* of session_look_at's caller, as the next */
+    bool is_too_much;
     record_reader *reader; /* NULL: programs are shown; else a file is, and there is no intake and no pool */
     playback *playback;
     char file_problem[RECORD_PROBLEM_BYTES];
@@ -53,6 +55,8 @@ struct session {
     pthread_mutex_t model;
     VEC(session_stream) streams; /* by intake's stream number; simulation thread, as the next */
     uint32_t open_count;
+    uint64_t over_ns;          /* since when all have left; 0: some are there */
+    bool has_ended_recording;
     uint64_t last_event_ns;    /* under the model lock */
     _Atomic bool stops;        /* relaxed: a hint */
     _Atomic bool answers_at_once; /* relaxed: an answer too late is given by session_answer */
@@ -97,10 +101,32 @@ static void take_note(void *context, const sim_note *note)
     notes_take(s->notes, note);
 }
 
+/* See session_status.is_over. */
+static bool has_everyone_left(session *s)
+{
+    bool is_over = intake_is_over(s->intake);
+    uint32_t begun = intake_stats_of(s->intake).stream_count;
+    pthread_mutex_lock(&s->ends);
+    uint64_t ended = s->ended_count;
+    pthread_mutex_unlock(&s->ends);
+    return is_over && ended == begun;
+}
+
 /* ---- the simulation thread ------------------------------------------------------------------------------------ */
+
+/* What comes after the recording's end can't be read back from it. */
+static void end_recall(session *s)
+{
+    session_lock(s);
+    if (s->recall_end_ns == UINT64_MAX)
+        s->recall_end_ns = s->last_event_ns;
+    session_unlock(s);
+}
 
 static void begin_stream(session *s, const block *b)
 {
+    if (s->has_ended_recording)
+        end_recall(s);
     session_lock(s);
     uint32_t process = catalog_process_add(s->catalog, b->pid, clock_ns(CLOCK_MONOTONIC));
     session_unlock(s);
@@ -216,15 +242,26 @@ static void process_blocks(session *s, block **blocks, size_t count)
     run_blocks(s, run, run_count);
 }
 
-/* What comes after its end can't be read back from a file. */
 static void serve_recording(session *s)
 {
     if (!recording_serve(s->recording))
         return;
-    session_lock(s);
-    if (s->recall_end_ns == UINT64_MAX)
-        s->recall_end_ns = s->last_event_ns;
-    session_unlock(s);
+    s->has_ended_recording = true;
+    if (s->open_count > 0) /* else nothing comes, unless another program joins */
+        end_recall(s);
+}
+
+/* A window may stay open for long after the last program has left: the recording is finished, and another session may use its
+ * name. */
+static void end_recording_when_over(session *s)
+{
+    uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
+    if (s->streams.count == 0 || !has_everyone_left(s))
+        s->over_ns = 0;
+    else if (s->over_ns == 0)
+        s->over_ns = now_ns;
+    else if (now_ns - s->over_ns >= LATE_NS)
+        recording_want(s->recording, NULL);
 }
 
 static void *simulation_main(void *argument)
@@ -237,6 +274,7 @@ static void *simulation_main(void *argument)
         for (size_t i = 0; i < count; i++)
             events += blocks[i]->event_count;
         atomic_store_explicit(&s->working, events, memory_order_relaxed);
+        end_recording_when_over(s);
         serve_recording(s);
         process_blocks(s, blocks, count);
         atomic_store_explicit(&s->working, 0, memory_order_relaxed);
@@ -474,8 +512,10 @@ bool session_look_at(session *s, uint64_t begin_ns, uint64_t end_ns)
     bool is_in_file = end_ns <= s->recall_end_ns;
     session_unlock(s);
     uint64_t there_ns = s->playback ? playback_status_of(s->playback).done_ns : UINT64_MAX; /* later is not there yet */
-    if (is_in_file && (begin_ns < evicted_end_ns || end_ns > there_ns))
+    bool lacks_detail = is_in_file && (begin_ns < evicted_end_ns || end_ns > there_ns);
+    if (lacks_detail)
         recall_want(s->recall, begin_ns, end_ns);
+    s->is_too_much = lacks_detail && recall_is_too_much(s->recall, begin_ns, end_ns);
     uint64_t generation = recall_generation(s->recall);
     bool has_more = generation != s->seen_generation;
     s->seen_generation = generation;
@@ -514,6 +554,7 @@ static session_status file_status(session *s)
         .file = s->path,
         .read_share = read.share,
         .is_outlined = read.is_outlined,
+        .is_too_much = s->is_too_much,
     };
 }
 
@@ -525,6 +566,7 @@ session_status session_status_of(session *s)
     uint64_t queued = block_pool_backlog(s->pool), working = atomic_load_explicit(&s->working, memory_order_relaxed);
     session_lock(s);
     history_stats kept = history_stats_of(s->history);
+    uint64_t event_count = catalog_event_count(s->catalog); /* as a report counts them */
     session_unlock(s);
     pthread_mutex_lock(&s->ends);
     const char *problem = s->problem;
@@ -533,15 +575,15 @@ session_status session_status_of(session *s)
     pthread_mutex_unlock(&s->ends);
     recording_status file = recording_status_of(s->recording);
     return (session_status){
-        .event_count = in.event_count,
+        .event_count = event_count,
         .backlog_events = in.ring_backlog + queued + working,
         .dropped = in.dropped,
         .writer_waits = in.writer_waits,
-        .events_per_s = rate_of(s, in.event_count),
+        .events_per_s = rate_of(s, event_count),
         .history = kept,
         .stream_count = in.stream_count,
         .open_streams = (uint32_t)(in.stream_count - ended),
-        .is_over = intake_is_over(s->intake) && ended == in.stream_count,
+        .is_over = has_everyone_left(s),
         .watched_left = watched_left,
         .problem = file.problem ? file.problem : problem,
         .recording_failed = file.problem != NULL,
@@ -550,6 +592,7 @@ session_status session_status_of(session *s)
         .recorded_bytes = file.bytes,
         .read_share = 1,
         .is_outlined = true,
+        .is_too_much = s->is_too_much,
     };
 }
 

@@ -57,7 +57,7 @@ typedef struct session_status {
     double events_per_s; /* over about the last second */
     history_stats history;
     uint32_t stream_count, open_streams;
-    bool is_over;        /* see intake_is_over, and everything is processed */
+    bool is_over;        /* see intake_is_over, and everything is processed. A second later the recording is ended, too */
     bool watched_left;   /* the watched process has said goodbye, and all of it is processed (and saved) */
     const char *problem; /* one line, or NULL: the recording's, else the last damaged stream's. Until the next call, as recording */
     bool is_recording;
@@ -67,6 +67,7 @@ typedef struct session_status {
     const char *file;    /* the recording that is shown, NULL: programs are */
     double read_share;   /* of that file: what is in the history, 1: all. Programs: 1 */
     bool is_outlined;    /* of that file: names and outline are there. Programs: true */
+    bool is_too_much;    /* what was looked at last stays an outline, though the recording has it: memory holds less of it at once */
 } session_status;
 
 /* Lets programs in. Their events wait until session_begin. 0 or -errno. */

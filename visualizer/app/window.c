@@ -239,6 +239,13 @@ static uint64_t hash_frame(const gpu_frame *f)
     return hash_bytes(hash, f->quads, f->quad_count * sizeof *f->quads);
 }
 
+static const char *note_of(const window *w, const session_status *status)
+{
+    if (status->problem)
+        return status->problem;
+    return status->is_too_much ? "this much detail does not fit into memory: look at less, or give more (--memory)" : view_font_problem(w->view);
+}
+
 /* FRAME_SAME: what is on the screen is what would be drawn; most of all when a program has ended. */
 enum { FRAME_SAME = 100 };
 
@@ -261,7 +268,7 @@ static int draw_frame(window *w, session *s, const session_status *status, bool 
         .memory_bytes = status->history.used_bytes,
         .memory_budget = status->history.budget_bytes,
         .device = gpu_device_name(w->gpu),
-        .note = status->problem ? status->problem : view_font_problem(w->view),
+        .note = note_of(w, status),
         .recording = !status->is_recording ? NULL : slash ? slash + 1 : status->recording,
         .recorded_bytes = status->recorded_bytes,
         .ended = ended,
@@ -409,6 +416,12 @@ static float display_scale(SDL_Window *sdl)
     return dpi / 96.0f < 3.0f ? dpi / 96.0f : 3.0f;
 }
 
+static bool is_set(const char *name)
+{
+    const char *value = getenv(name);
+    return value && *value;
+}
+
 int window_open(window **out, const window_desc *desc, char *error, size_t error_bytes)
 {
     window *w = *out = mem_zalloc(1, sizeof *w);
@@ -422,7 +435,7 @@ int window_open(window **out, const window_desc *desc, char *error, size_t error
         window_state_load(&w->state);
     else
         w->state = (window_state){desc->width, desc->height, VIEW_CAMERA_SCENE};
-    if (!getenv("DISPLAY") && !getenv("WAYLAND_DISPLAY") && !getenv("SDL_VIDEODRIVER")) {
+    if (!is_set("DISPLAY") && !is_set("WAYLAND_DISPLAY") && !is_set("SDL_VIDEODRIVER")) {
         snprintf(error, error_bytes, "no display"); /* SDL would look for screens of its own kinds, and complain */
         window_close(w);
         *out = NULL;

@@ -36,12 +36,10 @@ static void open_source(const window_asks *a, view *v, const view_request *r)
         return;
     }
     int error = editor_make(&e, &settings, path, r->line);
-    if (error == -ENOENT)
-        snprintf(line, sizeof line, "no editor: set VISUAL, or RRTRACE_EDITOR='code -g {file}:{line}'");
-    else if (error)
-        snprintf(line, sizeof line, "the editor's command is too long");
-    else if ((error = editor_start(&e)) != 0)
-        snprintf(line, sizeof line, "%.100s: can't be run: %s", e.argv[0], strerror(-error));
+    if (!error)
+        error = editor_start(&e);
+    if (error)
+        editor_explain(&e, error, line, sizeof line);
     else
         snprintf(line, sizeof line, "opened %.200s:%u", r->text, r->line);
     view_say(v, line);

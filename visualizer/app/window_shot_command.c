@@ -58,7 +58,7 @@ typedef struct film {
     history *history;
     sim *sim;
     notes *notes;
-    uint64_t last_ns, event_count;
+    uint64_t last_ns;
 } film;
 
 static uint32_t open_stream(void *context, uint32_t pid)
@@ -74,7 +74,6 @@ static int run_stream(void *context, uint32_t stream, const ev *events, size_t c
     int error = sim_run(f->sim, &(sim_block){stream, (uint32_t)count, events}, 1);
     uint64_t now_ns = sim_stream_now_ns(f->sim, stream);
     f->last_ns = now_ns > f->last_ns ? now_ns : f->last_ns;
-    f->event_count += count;
     return error;
 }
 
@@ -119,7 +118,7 @@ static int draw_film(const film *f, const settings *s, uint64_t begin_ns, const 
     history_stats kept = history_stats_of(f->history);
     view_model model = {.catalog = f->catalog, .history = f->history, .sim = f->sim, .notes = f->notes, .now_ns = f->last_ns};
     view_status status = {
-        .event_count = f->event_count,
+        .event_count = catalog_event_count(f->catalog),
         .span_count = kept.span_count,
         .evicted_count = kept.evicted_count,
         .memory_bytes = kept.used_bytes,

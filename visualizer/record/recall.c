@@ -25,6 +25,7 @@ struct recall {
     /* Under the mutex: */
     uint64_t want_begin_ns, want_end_ns; /* equal: nothing is wanted */
     uint64_t refused_begin_ns, refused_end_ns;
+    bool is_refused_for_size;
     history *detail; /* owned; [begin_ns, end_ns) */
     uint64_t begin_ns, end_ns, generation;
     bool stops;
@@ -214,6 +215,7 @@ static void refuse(recall *r, uint64_t begin_ns, uint64_t end_ns, const char *wh
     pthread_mutex_lock(&r->mutex);
     r->refused_begin_ns = begin_ns;
     r->refused_end_ns = end_ns;
+    r->is_refused_for_size = !why;
     if (why)
         snprintf(r->problem, sizeof r->problem, "%s", why);
     pthread_mutex_unlock(&r->mutex);
@@ -273,9 +275,11 @@ int recall_new(recall **out, const recall_desc *desc)
     recall *r = *out = mem_zalloc(1, sizeof *r);
     if (!r)
         return -ENOMEM;
+    char line[RECORD_PROBLEM_BYTES];
     r->desc = *desc;
     pthread_mutex_init(&r->mutex, NULL);
     pthread_cond_init(&r->wanted, NULL);
+    open_reader(r, 0, line, sizeof line); /* now: later another file may have its name. Where it fails, read_stretch tries again */
     int error = -pthread_create(&r->thread, NULL, recall_main, r);
     r->has_thread = !error;
     if (error) {
@@ -303,19 +307,32 @@ void recall_delete(recall *r)
     mem_free(r);
 }
 
+/* Mutex held. What holds a stretch that was refused would be refused as well. */
+static bool is_refused(const recall *r, uint64_t begin_ns, uint64_t end_ns)
+{
+    return begin_ns <= r->refused_begin_ns && r->refused_end_ns <= end_ns && r->refused_begin_ns < r->refused_end_ns;
+}
+
 void recall_want(recall *r, uint64_t begin_ns, uint64_t end_ns)
 {
     if (begin_ns >= end_ns)
         return;
     pthread_mutex_lock(&r->mutex);
     bool is_there = r->detail && r->begin_ns <= begin_ns && end_ns <= r->end_ns;
-    bool is_refused = begin_ns <= r->refused_begin_ns && r->refused_end_ns <= end_ns && r->refused_begin_ns < r->refused_end_ns;
-    if (!is_there && !is_refused) {
+    if (!is_there && !is_refused(r, begin_ns, end_ns)) {
         r->want_begin_ns = begin_ns;
         r->want_end_ns = end_ns;
         pthread_cond_signal(&r->wanted);
     }
     pthread_mutex_unlock(&r->mutex);
+}
+
+bool recall_is_too_much(recall *r, uint64_t begin_ns, uint64_t end_ns)
+{
+    pthread_mutex_lock(&r->mutex);
+    bool is_too_much = r->is_refused_for_size && is_refused(r, begin_ns, end_ns);
+    pthread_mutex_unlock(&r->mutex);
+    return is_too_much;
 }
 
 const history *recall_hold(recall *r, uint64_t *begin_ns, uint64_t *end_ns)

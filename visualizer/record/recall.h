@@ -22,6 +22,7 @@
 #include "history/history.h"
 #include "sim/catalog.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 typedef struct recall recall;
@@ -36,12 +37,15 @@ typedef struct recall_desc {
     void *context;
 } recall_desc;
 
-int recall_new(recall **out, const recall_desc *desc); /* 0 or -errno */
+/* Opens the file, so that it stays this one whatever its name stands for later. 0 or -errno. */
+int recall_new(recall **out, const recall_desc *desc);
 void recall_delete(recall *r);                         /* NULL is fine */
 
 /* [begin_ns, end_ns) should be there in detail. The last call counts; one that is served already, or that has more in it than
  * the budget holds, does nothing. */
 void recall_want(recall *r, uint64_t begin_ns, uint64_t end_ns);
+/* It has more in it than the budget holds: only a shorter one can be there. False as long as that is not known. */
+bool recall_is_too_much(recall *r, uint64_t begin_ns, uint64_t end_ns);
 
 /* What has been read back: whole within [*begin_ns, *end_ns) (spans that were open at either end are cut off there). NULL:
  * nothing so far. */

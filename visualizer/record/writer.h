@@ -35,14 +35,14 @@
 
 typedef struct record_writer record_writer;
 
-/* Makes the file, or empties an older recording of that name; any other file is left alone (-EEXIST), and so is one that is
- * being recorded into (-EBUSY). 0 or -errno, and error is one clear line. */
+/* Makes the file, also where an older recording of that name is, which whoever has it open can still read; any other file is
+ * left alone (-EEXIST), and so is one that is being recorded into (-EBUSY), after some seconds for a session that is just ending
+ * to let go of it. 0 or -errno, and error is one clear line. */
 int record_writer_open(record_writer **out, const char *path, char *error, size_t error_bytes);
-/* The same, but an older recording stays: what comes now goes behind it, as further streams. Waits some seconds for a
- * session that is just ending to let go of it. */
+/* The same, but an older recording stays: what comes now goes behind it, as further streams. */
 int record_writer_go_on(record_writer **out, const char *path, char *error, size_t error_bytes);
 /* Could it be opened just now? Makes the file if it is not there, and changes nothing that is. */
-int record_writer_check(const char *path, bool goes_on, char *error, size_t error_bytes);
+int record_writer_check(const char *path, char *error, size_t error_bytes);
 /* What the caller's stream 0 is called in the file. */
 uint32_t record_writer_first_stream(const record_writer *w);
 

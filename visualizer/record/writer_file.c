@@ -7,7 +7,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -29,8 +32,28 @@ static bool is_ours(int fd)
     return count <= 0 || (count == sizeof magic && memcmp(magic, CHUNK_FILE_MAGIC, sizeof magic) == 0);
 }
 
+static bool is_same_file(const struct stat *a, const struct stat *b) { return a->st_dev == b->st_dev && a->st_ino == b->st_ino; }
+
+/* Is it still what the name stands for? Who recorded into it before us may have put a new file in its place (renew). */
+static bool is_current(int fd, const char *path)
+{
+    struct stat opened, named;
+    return fstat(fd, &opened) != 0 || stat(path, &named) != 0 || is_same_file(&opened, &named);
+}
+
+/* Waits for a session that is just ending. 0; -EBUSY: another one records into it; -EAGAIN: it is not the file of that name any more. */
+static int lock_file(int fd, const char *path)
+{
+    for (unsigned tries = 0; flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK; tries++) {
+        if (tries == BUSY_TRIES)
+            return -EBUSY;
+        usleep(BUSY_WAIT_US);
+    }
+    return is_current(fd, path) ? 0 : -EAGAIN;
+}
+
 /* A descriptor that may be written, or -errno and one line. Nothing in it is touched yet. */
-static int open_path(const char *path, unsigned busy_tries, char *error, size_t error_bytes)
+static int open_path(const char *path, char *error, size_t error_bytes)
 {
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOCTTY, 0666);
     if (fd < 0)
@@ -48,10 +71,12 @@ static int open_path(const char *path, unsigned busy_tries, char *error, size_t 
     }
     if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))
         return fd;
-    bool is_busy;
-    while ((is_busy = flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) && busy_tries-- > 0)
-        usleep(BUSY_WAIT_US);
-    if (is_busy)
+    code = lock_file(fd, path);
+    if (code == -EAGAIN) {
+        close(fd);
+        return open_path(path, error, error_bytes);
+    }
+    if (code)
         code = writer_say(error, error_bytes, -EBUSY, path, "is being recorded into by another session; choose another name");
     else if (!is_ours(fd))
         code = writer_say(error, error_bytes, -EEXIST, path, "exists and is no recording; remove it or choose another name");
@@ -60,9 +85,9 @@ static int open_path(const char *path, unsigned busy_tries, char *error, size_t 
     return code ? code : fd;
 }
 
-int record_writer_check(const char *path, bool goes_on, char *error, size_t error_bytes)
+int record_writer_check(const char *path, char *error, size_t error_bytes)
 {
-    int fd = open_path(path, goes_on ? BUSY_TRIES : 0, error, error_bytes);
+    int fd = open_path(path, error, error_bytes);
     if (fd >= 0)
         close(fd);
     return fd < 0 ? fd : 0;
@@ -135,6 +160,46 @@ static int adopt(record_writer *w, char *error, size_t error_bytes)
     return code;
 }
 
+/* An empty file beside that one, as much the user's as that one is, and locked; -1: there can be none. */
+static int make_beside(const char *temporary, const struct stat *old)
+{
+    struct stat made;
+    int fd = open(temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return -1;
+    bool is_alike = fstat(fd, &made) == 0 && made.st_uid == old->st_uid && made.st_gid == old->st_gid && fchmod(fd, old->st_mode & 07777) == 0;
+    if (is_alike && flock(fd, LOCK_EX | LOCK_NB) == 0)
+        return fd;
+    close(fd);
+    unlink(temporary);
+    return -1;
+}
+
+/* An older recording may still be looked at in a window: the new one is a file of its own, under the old one's name, and a link
+ * to it stays a link. Where that can't be, as with two names for one file, it is emptied. 0 or -errno. */
+static int renew(record_writer *w)
+{
+    char real[PATH_MAX], temporary[PATH_MAX + 32];
+    struct stat old;
+    int fd = -1;
+    if (fstat(w->fd, &old) != 0 || !S_ISREG(old.st_mode) || old.st_size == 0)
+        return 0;
+    if (old.st_nlink == 1 && realpath(w->path, real)) {
+        snprintf(temporary, sizeof temporary, "%s.new-%d", real, (int)getpid());
+        fd = make_beside(temporary, &old);
+    }
+    if (fd >= 0 && rename(temporary, real) == 0) {
+        close(w->fd);
+        w->fd = fd;
+        return 0;
+    }
+    if (fd >= 0) {
+        close(fd);
+        unlink(temporary);
+    }
+    return ftruncate(w->fd, 0) == 0 ? 0 : -errno;
+}
+
 static bool is_empty(int fd)
 {
     struct stat st;
@@ -160,16 +225,13 @@ static int write_file_header(record_writer *w, char *error, size_t error_bytes)
 
 int writer_open_file(record_writer *w, bool goes_on, char *error, size_t error_bytes)
 {
-    w->fd = open_path(w->path, goes_on ? BUSY_TRIES : 0, error, error_bytes);
+    w->fd = open_path(w->path, error, error_bytes);
     if (w->fd < 0)
         return w->fd;
     if (goes_on && !is_empty(w->fd))
         return adopt(w, error, error_bytes);
-    struct stat st;
-    if (fstat(w->fd, &st) == 0 && S_ISREG(st.st_mode) && ftruncate(w->fd, 0) != 0) {
-        int code = -errno;
+    int code = renew(w);
+    if (code)
         snprintf(error, error_bytes, "%s: can't be emptied: %s", w->path, strerror(-code));
-        return code;
-    }
-    return write_file_header(w, error, error_bytes);
+    return code ? code : write_file_header(w, error, error_bytes);
 }

@@ -130,6 +130,14 @@ catalog_process *catalog_process_at(const catalog *c, uint32_t id) { return chun
 catalog_thread *catalog_thread_at(const catalog *c, uint32_t id) { return chunked_at(&c->threads, id); }
 catalog_fiber *catalog_fiber_at(const catalog *c, uint32_t id) { return chunked_at(&c->fibers, id); }
 
+uint64_t catalog_event_count(const catalog *c)
+{
+    uint64_t count = 0;
+    for (uint32_t i = 0; i < c->processes.count; i++)
+        count += catalog_process_at(c, i)->event_count;
+    return count;
+}
+
 uint32_t catalog_process_add(catalog *c, uint32_t pid, uint64_t begin_ns)
 {
     void *place;

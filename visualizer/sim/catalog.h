@@ -71,6 +71,7 @@ void catalog_delete(catalog *c); /* NULL is fine */
 uint32_t catalog_track_count(const catalog *c);
 
 uint32_t catalog_process_count(const catalog *c);
+uint64_t catalog_event_count(const catalog *c); /* of all processes; a definition is one, however many slots it takes */
 uint32_t catalog_thread_count(const catalog *c);
 uint32_t catalog_fiber_count(const catalog *c);
 catalog_process *catalog_process_at(const catalog *c, uint32_t id); /* id < count */
