@@ -585,6 +585,40 @@ TEST(fibers_that_take_turns_have_places_of_their_own)
     session_delete(&s);
 }
 
+/* The share of the lanes' calls whose middle is within the picture. */
+static float share_in_picture(const view *v, const gpu_frame *frame)
+{
+    size_t calls = 0, within = 0;
+    for (size_t i = 0; i < frame->box_count; i++) {
+        const gpu_box *b = &frame->boxes[i];
+        const float *m = frame->view_projection;
+        view_box_ref ref;
+        if (!view_box_of(v, b->id, &ref) || ref.kind == VIEW_BOX_GVL)
+            continue;
+        float x = 0.5f * (b->low[0] + b->high[0]), y = b->low[1], z = b->high[2];
+        float w = m[3] * x + m[7] * y + m[11] * z + m[15];
+        calls++;
+        within += fabsf(m[0] * x + m[4] * y + m[8] * z + m[12]) < w && fabsf(m[1] * x + m[5] * y + m[9] * z + m[13]) < w;
+    }
+    return calls ? (float)within / (float)calls : 0;
+}
+
+TEST(any_number_of_threads_is_in_the_picture)
+{
+    static const uint32_t counts[] = {30, 100, 200, 300, 500, 1500};
+    for (size_t n = 0; n < sizeof counts / sizeof counts[0]; n++) {
+        session s;
+        session_new(&s);
+        scenes_threads(&s, counts[n]);
+        view *v = still_view(VIEW_CAMERA_SCENE, 0, 0);
+        gpu_frame frame = built(v, &s, &no_status);
+        CHECK(frame.box_count > counts[n]);
+        CHECK(share_in_picture(v, &frame) > 0.95f);
+        view_delete(v);
+        session_delete(&s);
+    }
+}
+
 TEST(the_height_of_rows_does_not_jump_when_the_stack_grows)
 {
     session s;
