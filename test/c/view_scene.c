@@ -170,6 +170,67 @@ TEST(only_what_is_in_sight_is_asked_for)
     session_delete(&s);
 }
 
+/* Forty calls of a microsecond, between others that leave no room, and as short a time of running. */
+static void make_ticks(session *s)
+{
+    session_process(s, 8, "ruby ticks.rb");
+    uint32_t tick = session_method(s, "Clock#tick", EV_METHOD_RUBY), wait = session_method(s, "Clock#wait", EV_METHOD_C);
+    session_thread(s, 1, "", true);
+    session_event(s, EV_THREAD_STARTED, 1, 0);
+    session_switch(s, 1, 1);
+    for (int i = 0; i < 40; i++) {
+        double at = 10 + i * 53.7;
+        session_event(s, EV_THREAD_SUSPENDED, 1, 0);
+        session_leaf(s, wait, i == 0 ? 1 : at - 53.699, at);
+        session_event(s, EV_THREAD_RESUMED, 1, 0);
+        session_leaf(s, tick, at, at + 0.001);
+    }
+}
+
+static void to_px(const gpu_frame *frame, const float world[3], float px[2])
+{
+    const float *m = frame->view_projection;
+    float w = m[3] * world[0] + m[7] * world[1] + m[11] * world[2] + m[15];
+    for (int i = 0; i < 2; i++)
+        px[i] = ((m[i] * world[0] + m[4 + i] * world[1] + m[8 + i] * world[2] + m[12 + i]) / w * 0.5f + 0.5f) * (i ? HEIGHT : WIDTH);
+}
+
+TEST(what_is_shorter_than_a_pixel_is_one_pixel_wide_and_stands_before_its_neighbours)
+{
+    for (int kind = 0; kind < 3; kind++) {
+        session s;
+        session_new(&s);
+        make_ticks(&s);
+        view *v = still_view((view_camera)kind, 0, 2200);
+        gpu_frame frame = built(v, &s, &no_status);
+        size_t ticks = 0, states = 0;
+        float front = -INFINITY, top = -INFINITY; /* of what is long */
+        for (int is_short = 0; is_short < 2; is_short++)
+            for (size_t i = 0; i < frame.box_count; i++) {
+                const gpu_box *b = &frame.boxes[i];
+                view_box_ref ref;
+                float px[2][2];
+                if (!view_box_of(v, b->id, &ref) || ref.is_open || ref.kind == VIEW_BOX_SPAN || (ref.end_ns - ref.begin_ns > 2000) == is_short)
+                    continue;
+                bool is_call = ref.kind == VIEW_BOX_CALL;
+                if (!is_short) {
+                    front = is_call ? fmaxf(front, b->high[2]) : front;
+                    top = is_call ? fmaxf(top, b->high[1]) : top;
+                    continue;
+                }
+                to_px(&frame, (const float[]){b->low[0], b->low[1], b->high[2]}, px[0]);
+                to_px(&frame, (const float[]){b->high[0], b->low[1], b->high[2]}, px[1]);
+                CHECK(px[1][0] - px[0][0] >= 1 && px[1][0] - px[0][0] < 1.3f);
+                CHECK(!is_call || (b->high[2] > front && b->high[1] > top));
+                ticks += is_call;
+                states += ref.kind == VIEW_BOX_GVL;
+            }
+        CHECK(ticks == 40 && states >= 39);
+        view_delete(v);
+        session_delete(&s);
+    }
+}
+
 /* 200,000 short calls on two rows. */
 static void make_dense(session *s)
 {

@@ -129,9 +129,12 @@ static void fill_face(cells *grid, const camera *c, const row_lines *r, int face
     fill(grid, corners, mark);
 }
 
-static bool is_same_row(const gpu_box *a, const gpu_box *b)
+/* Boxes of one row differ a little in height where they are too short for their pixels. */
+static bool is_same_row(const scene *s, size_t a, size_t b)
 {
-    return a->low[1] == b->low[1] && a->low[2] == b->low[2] && a->high[1] == b->high[1] && a->high[2] == b->high[2];
+    const view_box_ref *left = &s->refs.items[a], *right = &s->refs.items[b];
+    const float *low = s->boxes.items[a].low, *other = s->boxes.items[b].low;
+    return left->track == right->track && left->depth == right->depth && low[1] == other[1] && low[2] == other[2];
 }
 
 static bool has_label(const scene *s, size_t box) { return s->labelled.items[box / 32] >> (box % 32) & 1; }
@@ -142,13 +145,13 @@ static void fill_lane(const scene *s, const camera *c, cells *grid, size_t begin
     row_lines lines;
     for (size_t i = begin; i < end;) {
         const gpu_box *box = &s->boxes.items[i];
-        if (i == begin || !is_same_row(box, box - 1))
+        if (i == begin || !is_same_row(s, i, i - 1))
             set_lines(&lines, c, box, grid->cell_px);
         float x_low = box->low[0], x_high = box->high[0];
         size_t first = i++;
         for (; !has_label(s, first) && i < end && !has_label(s, i); i++) {
             const gpu_box *next = &s->boxes.items[i];
-            if (!is_same_row(next, box) || next->low[0] > x_high + lines.gap_max || next->high[0] < x_low - lines.gap_max)
+            if (!is_same_row(s, i, first) || next->low[0] > x_high + lines.gap_max || next->high[0] < x_low - lines.gap_max)
                 break;
             x_low = fminf(x_low, next->low[0]);
             x_high = fmaxf(x_high, next->high[0]);

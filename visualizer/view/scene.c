@@ -10,6 +10,8 @@
 #include <string.h>
 
 #define RESOLUTION_PX 1.3f  /* shorter than this is folded */
+#define LEAST_PX 1.05f      /* no box is narrower: else no middle of a pixel may be in it, and it is not drawn at all */
+#define WIDEN_BELOW_PX 6.0f /* by the measure of a row's middle: those are looked at */
 #define ROW_MIN_PX 1.5f     /* rows lower than this are drawn several at a time */
 #define ROWS_FROM_ABOVE 48.0f
 #define SEGMENTS 4          /* parts of a row in perspective, each with a resolution of its own */
@@ -118,7 +120,19 @@ void scene_ticks(const scene_input *in, uint64_t begin_ns, int64_t *first_ns, ui
     *first_ns = from <= 0 ? 0 : (from + step - 1) / step * step;
 }
 
-static void add_box(scene *s, const row *r, float x0, float x1, uint32_t color, const view_box_ref *what)
+/* What would be lost between pixels takes one of its neighbours', before which it stands a little; they stay where they are. */
+static void widen(const scene_input *in, gpu_box *box)
+{
+    const float at[3] = {box->low[0], box->low[1], box->high[2]};
+    float least = LEAST_PX / fmaxf(camera_px_per_x(in->camera, at), 1e-3f);
+    if (box->high[0] - box->low[0] >= least)
+        return;
+    box->high[0] = box->low[0] + least;
+    box->high[1] += 0.1f * (box->high[1] - box->low[1]);
+    box->high[2] += 0.02f * (box->high[2] - box->low[2]);
+}
+
+static void add_box(scene *s, const scene_input *in, const row *r, float x0, float x1, uint32_t color, const view_box_ref *what)
 {
     if (s->boxes.count >= (size_t)HOPELESS * s->budget) {
         s->is_full = true;
@@ -131,9 +145,9 @@ static void add_box(scene *s, const row *r, float x0, float x1, uint32_t color, 
         s->is_full = true;
         return;
     }
-    float least = 0.8f / fmaxf(r->px_per_unit, 1e-3f);
-    x1 = fmaxf(x1, x0 + least);
     *box = (gpu_box){.low = {x0, r->y[0], r->z[0]}, .high = {x1, r->y[1], r->z[1]}, .color = color};
+    if ((x1 - x0) * r->px_per_unit < WIDEN_BELOW_PX)
+        widen(in, box);
     *ref = *what;
 }
 
@@ -187,7 +201,7 @@ static void add_state(scene *s, const scene_input *in, const row *r, float x0, f
             band.z[side] = mixf(r->z[0], r->z[1], mixf(shape.at[i][side], (float)side, flame));
             band.y[side] = mixf(r->y[0], r->y[1], mixf((float)side, shape.at[i][side], flame));
         }
-        add_box(s, &band, x0, x1, strip_color(in, what->value), what);
+        add_box(s, in, &band, x0, x1, strip_color(in, what->value), what);
     }
 }
 
@@ -260,7 +274,7 @@ static void add_node(scene *s, const scene_input *in, const row *r, const histor
     bool is_folded = node->span_count > 1;
     if (!is_folded || !is_of_run(s, r, node, x0))
         end_run(s, r);
-    add_box(s, r, x0, x1, in_focus(in, node_color(s, in, r, node), &what), &what);
+    add_box(s, in, r, x0, x1, in_focus(in, node_color(s, in, r, node), &what), &what);
     if (is_folded && s->boxes.count > 0)
         go_on_run(s, node, x0, x1);
     else if (node->span_count == 1)
@@ -358,11 +372,11 @@ static void add_open(scene *s, const scene_input *in, const row *r, const sim_sp
         color = palette_idle(color);
     float cap = 3.0f * in->scale / fmaxf(r->px_per_unit, 1e-3f);
     bool has_cap = !is_idle && r->height_px >= 3 && x1 - x0 > 3 * cap && end_ns >= in->model->now_ns && x1 <= r->x[1] + 0.1f;
-    add_box(s, r, x0, has_cap ? x1 - cap : x1, color, &what);
+    add_box(s, in, r, x0, has_cap ? x1 - cap : x1, color, &what);
     note_label(s, r, frame->value, x0, x1);
     if (has_cap) {
         what.kind = VIEW_BOX_END;
-        add_box(s, r, x1 - cap, x1, palette_open_end(color), &what);
+        add_box(s, in, r, x1 - cap, x1, palette_open_end(color), &what);
     }
 }
 
