@@ -263,6 +263,37 @@ TEST(however_many_calls_there_are_a_row_has_at_most_some_boxes_a_pixel)
     session_delete(&s);
 }
 
+TEST(folded_calls_take_as_much_of_the_picture_as_of_the_time)
+{
+    for (int kind = 0; kind < 3; kind++) {
+        session s;
+        session_new(&s);
+        make_dense(&s); /* the outer call takes two thirds of the time, the inner one a third */
+        view *v = still_view((view_camera)kind, 500, 2500);
+        gpu_frame frame = built(v, &s, &no_status);
+        double time[2] = {0}, filled[2] = {0};
+        float whole[2] = {0};
+        for (size_t i = 0; i < frame.box_count; i++) {
+            const gpu_box *b = &frame.boxes[i];
+            view_box_ref ref;
+            if (!view_box_of(v, b->id, &ref) || ref.kind != VIEW_BOX_CALL || ref.depth > 1 || fabsf(b->low[0]) > 6)
+                continue;
+            int axis = kind == VIEW_CAMERA_THREADS ? 2 : 1;
+            float size = b->high[axis] - b->low[axis];
+            whole[ref.depth] = fmaxf(whole[ref.depth], size / ref.share);
+            CHECK(size / ref.share > 0.85f * whole[ref.depth]);
+            time[ref.depth] += (double)(ref.end_ns - ref.begin_ns);
+            filled[ref.depth] += (double)(ref.end_ns - ref.begin_ns) * (double)ref.share;
+        }
+        CHECK(time[0] > 0);
+        CHECK(fabs(filled[0] / time[0] - 0.67) < 0.1);
+        if (time[1] > 0) /* from above some rows are drawn as one */
+            CHECK(fabs(filled[1] / time[1] - 0.33) < 0.1);
+        view_delete(v);
+        session_delete(&s);
+    }
+}
+
 /* A second of calls of random length on one thread, three deep. */
 static void make_uneven(session *s)
 {

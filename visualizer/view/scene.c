@@ -14,6 +14,9 @@
 #define WIDEN_BELOW_PX 6.0f /* by the measure of a row's middle: those are looked at */
 #define ROW_MIN_PX 1.5f     /* rows lower than this are drawn several at a time */
 #define ROWS_FROM_ABOVE 48.0f
+#define SHARE_MIN 0.2f      /* of a row's height: lower boxes would be taken for lines */
+#define SHARE_MIN_PX 1.5f
+#define SHARE_LONG_PX 2.0f  /* longer calls, and pauses between short ones, are seen as such */
 #define SEGMENTS 4          /* parts of a row in perspective, each with a resolution of its own */
 #define LABEL_MIN_PX 26.0f
 #define RUN_MIN_PX 90.0f    /* folded boxes beside each other, of one method for the most part: long enough to be named */
@@ -43,6 +46,7 @@ typedef struct row {
     uint64_t ns[2];     /* the same as times */
     float px_per_unit;  /* at its middle */
     float height_px;
+    float box_px;       /* height of its boxes, which may stand for several rows; from above, depth */
 } row;
 
 void scene_free(scene *s)
@@ -120,11 +124,21 @@ void scene_ticks(const scene_input *in, uint64_t begin_ns, int64_t *first_ns, ui
     *first_ns = from <= 0 ? 0 : (from + step - 1) / step * step;
 }
 
+gpu_box scene_whole_box(const scene *s, const scene_input *in, size_t index)
+{
+    gpu_box box = s->boxes.items[index];
+    float share = s->refs.items[index].share;
+    box.high[1] = box.low[1] + (box.high[1] - box.low[1]) / mixf(share, 1, in->layout->threads_share);
+    box.low[2] = box.high[2] - (box.high[2] - box.low[2]) / mixf(share, 1, in->layout->flame);
+    return box;
+}
+
 /* What would be lost between pixels takes one of its neighbours', before which it stands a little; they stay where they are. */
-static void widen(const scene_input *in, gpu_box *box)
+static void widen(const scene_input *in, const row *r, gpu_box *box)
 {
     const float at[3] = {box->low[0], box->low[1], box->high[2]};
-    float least = LEAST_PX / fmaxf(camera_px_per_x(in->camera, at), 1e-3f);
+    float px_per_unit = in->camera->is_parallel ? r->px_per_unit : camera_px_per_x(in->camera, at);
+    float least = LEAST_PX / fmaxf(px_per_unit, 1e-3f);
     if (box->high[0] - box->low[0] >= least)
         return;
     box->high[0] = box->low[0] + least;
@@ -147,7 +161,7 @@ static void add_box(scene *s, const scene_input *in, const row *r, float x0, flo
     }
     *box = (gpu_box){.low = {x0, r->y[0], r->z[0]}, .high = {x1, r->y[1], r->z[1]}, .color = color};
     if ((x1 - x0) * r->px_per_unit < WIDEN_BELOW_PX)
-        widen(in, box);
+        widen(in, r, box);
     *ref = *what;
 }
 
@@ -246,7 +260,7 @@ static void go_on_run(scene *s, const history_node *node, float x0, float x1)
 static view_box_ref ref_of(const row *r, const history_node *node)
 {
     return (view_box_ref){.begin_ns = node->begin_ns, .end_ns = node->end_ns, .busy_ns = node->busy_ns, .longest_ns = node->longest_ns,
-                          .track = r->track, .depth = r->depth, .value = node->value,
+                          .track = r->track, .depth = r->depth, .value = node->value, .share = 1,
                           .span_count = node->span_count < UINT32_MAX ? (uint32_t)node->span_count : UINT32_MAX,
                           .process = r->process, .thread = r->lane->thread, .flags = node->flags,
                           .kind = r->is_gvl ? VIEW_BOX_GVL : VIEW_BOX_CALL};
@@ -261,9 +275,31 @@ static uint32_t in_focus(const scene_input *in, uint32_t color, const view_box_r
     return focus_color(in->focus, color, what->process, what->value, what->thread, what->longest_ns);
 }
 
+/* How much of its row's height a box takes: as much as calls take of the time that it stands for. That reaches back to the
+ * box before, as calls that are far less than a pixel long would else make a wall of what is a pixel wide each. */
+static float drawn_share(scene *s, const scene_input *in, const row *r, const history_node *node)
+{
+    float x0 = scene_x(in, node->begin_ns), x1 = scene_x(in, node->end_ns), length = x1 - x0, before = x0 - s->row_end;
+    s->row_end = x1;
+    if (node->span_count == 1 && length * r->px_per_unit > SHARE_LONG_PX)
+        return 1;
+    float all = before > 0 && before * r->px_per_unit < SHARE_LONG_PX ? length + before : length;
+    float share = all > 0 ? history_busy_share(node) * length / all : 1;
+    return clampf(share, fminf(fmaxf(SHARE_MIN, SHARE_MIN_PX / fmaxf(r->box_px, 1e-3f)), 1), 1);
+}
+
+/* Of the height, from above of the depth, and at an angle of both: low boxes as deep as the lane would hide what is below. */
+static row lower_row(const scene_input *in, const row *r, float share)
+{
+    row lower = *r;
+    lower.y[1] = mixf(r->y[0], r->y[1], mixf(share, 1, in->layout->threads_share));
+    lower.z[0] = mixf(r->z[1], r->z[0], mixf(share, 1, in->layout->flame));
+    return lower;
+}
+
 static void add_node(scene *s, const scene_input *in, const row *r, const history_node *node)
 {
-    float x0, x1;
+    float x0, x1, share = r->is_gvl ? 1 : drawn_share(s, in, r, node);
     if (!visible_part(in, r, node->begin_ns, node->end_ns, &x0, &x1))
         return;
     view_box_ref what = ref_of(r, node);
@@ -274,7 +310,11 @@ static void add_node(scene *s, const scene_input *in, const row *r, const histor
     bool is_folded = node->span_count > 1;
     if (!is_folded || !is_of_run(s, r, node, x0))
         end_run(s, r);
-    add_box(s, in, r, x0, x1, in_focus(in, node_color(s, in, r, node), &what), &what);
+    row lower;
+    if (share < 1)
+        lower = lower_row(in, r, share);
+    what.share = share;
+    add_box(s, in, share < 1 ? &lower : r, x0, x1, in_focus(in, node_color(s, in, r, node), &what), &what);
     if (is_folded && s->boxes.count > 0)
         go_on_run(s, node, x0, x1);
     else if (node->span_count == 1)
@@ -331,6 +371,7 @@ static void add_stretch(scene *s, const scene_input *in, const row *r, uint64_t 
 static void add_history(scene *s, const scene_input *in, const row *r)
 {
     s->run.span_count = 0;
+    s->row_end = -INFINITY;
     int segments = in->camera->is_parallel ? 1 : SEGMENTS;
     uint64_t resolutions[SEGMENTS];
     for (int i = 0; i < segments; i++)
@@ -477,6 +518,7 @@ static void add_fiber(scene *s, const scene_input *in, const layout_lane *lane, 
             continue;
         }
         was_seen = true;
+        r.box_px = mixf(r.height_px * (float)stride, (r.z[1] - r.z[0]) * r.px_per_unit, l->threads_share);
         add_history(s, in, &r);
         const sim_span *open = depth < open_depth ? open_at(s, in, fiber->track, depth, &open_first, &open_count) : NULL;
         if (open) {
