@@ -6,7 +6,6 @@
 #include "view/scene.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #define CELL_PX 6.0f
@@ -272,11 +271,8 @@ static void draw_label(const scene *s, const scene_input *in, const scene_label 
     if (width < WIDTH_MIN_PX * in->scale || fabsf(line.right[1] - line.left[1]) > SLOPE_MAX * width)
         return;
     const catalog_method *method = catalog_method_of(in->model->catalog, label->process, label->method);
-    char count[16], suffix[24] = "";
-    if (label->span_count > 1) {
-        label_count((double)label->span_count, count);
-        snprintf(suffix, sizeof suffix, " \xC3\x97 %s", count);
-    }
+    char suffix[24];
+    label_others(label->span_count, suffix);
     bool is_on_box = s->refs.items[label->box].share > 0.6f; /* else for the most part above it */
     uint32_t color = is_on_box ? palette_text_on(box.color) : PALETTE_TEXT;
     static const float shares[] = {0.5f, 0.75f, 0.25f, 0.88f, 0.12f}; /* where the middle is hidden, aside */

@@ -29,7 +29,7 @@ typedef struct scene_label { /* a box wide enough for its name */
     uint32_t box;            /* index */
     uint32_t process, method; /* numbers for catalog_method_of */
     uint32_t box_count;       /* that it lies on, from box on: more than 1 for a run of folded ones */
-    uint64_t span_count;      /* calls in them */
+    uint64_t span_count;      /* calls in them, not all of this method: it takes the most time */
     float x_begin, x_end;    /* its visible part */
 } scene_label;
 
