@@ -502,6 +502,32 @@ TEST(a_small_budget_has_fewer_panes_of_gc_too)
     CHECK(panes[0] >= 15 && panes[0] <= 50);
 }
 
+TEST(marks_of_gc_take_as_little_of_the_time_axis_as_gc_does)
+{
+    for (int kind = 0; kind < 3; kind++) {
+        session s;
+        session_new(&s);
+        make_small(&s);
+        for (int i = 0; i < 300; i++)
+            session_gc(&s, 200 + i * 20, 200.1 + i * 20);
+        view *v = still_view((view_camera)kind, 150, 6250);
+        gpu_frame frame = built(v, &s, &no_status);
+        uint32_t color = palette_under_light(palette_mix(PALETTE_LANE, PALETTE_GC, 1), kind == VIEW_CAMERA_FLAME ? 0 : 1);
+        size_t marks = 0;
+        float width = 0;
+        for (size_t i = 0; i < frame.box_count; i++) {
+            if (frame.boxes[i].color != color || frame.boxes[i].id)
+                continue;
+            marks++;
+            width += frame.boxes[i].high[0] - frame.boxes[i].low[0];
+        }
+        CHECK_EQ(marks, 300);
+        CHECK(width < 0.5f * (float)CAMERA_FILM); /* a pixel and a half each */
+        view_delete(v);
+        session_delete(&s);
+    }
+}
+
 TEST(gc_pauses_are_glass_over_all_lanes_of_their_process_and_never_too_thin)
 {
     session s;

@@ -15,6 +15,7 @@
 #define ROW_MIN_PX 1.5f     /* rows lower than this are drawn several at a time */
 #define ROWS_FROM_ABOVE 48.0f
 #define SHARE_MIN 0.2f      /* of a row's height: lower boxes would be taken for lines */
+#define MARK_SHARE_MIN 0.5f /* of a pause's mark, which is lower than a row */
 #define SHARE_MIN_PX 1.5f
 #define SHARE_LONG_PX 2.0f  /* longer calls, and pauses between short ones, are seen as such */
 #define SEGMENTS 4          /* parts of a row in perspective, each with a resolution of its own */
@@ -726,18 +727,54 @@ static void add_glass(scene *s, const scene_input *in, const row *r, uint64_t be
     *box = (gpu_box){.low = {x0, r->y[0], r->z[0]}, .high = {x1, r->y[1], r->z[1]}, .color = color, .id = id};
 }
 
-/* The same in front of the group's last lane, opaque: readable where panes are many and therefore faint. */
-static void add_gc_mark(scene *s, const scene_input *in, const row *panes, const history_node *node, float busy)
+/* Its id, for the pane; 0: memory is out. */
+static uint32_t add_pause(scene *s, const row *r, const history_node *node, bool is_open)
+{
+    scene_pause *pause = vec_push(&s->pauses);
+    if (!pause)
+        return 0;
+    *pause = (scene_pause){.ref = ref_of(r, node), .mark = SCENE_NO_BOX};
+    pause->ref.kind = VIEW_BOX_GC;
+    pause->ref.is_open = is_open;
+    return (uint32_t)s->pauses.count;
+}
+
+/* s->nodes[0, n): what of the row is in sight, coarser until it is less than max. */
+static size_t ask_pauses(scene *s, const scene_input *in, const row *r, size_t max)
+{
+    for (uint64_t resolution = resolution_ns(in, r, r->x[0], r->x[1], 1.5f);; resolution *= 2) {
+        size_t count = history_query_cells(in->history, r->track, 0, asked_from(r->ns[0], resolution), asked_to(r->ns[1], resolution), resolution,
+                                           s->nodes, SCENE_NODES);
+        if (count < max)
+            return count;
+    }
+}
+
+/* The same in front of the group's last lane, opaque: readable where panes are many and therefore faint. Folded ones are as
+ * high, from above as deep, as the share of the time that is GC. */
+static void add_gc_mark(scene *s, const scene_input *in, const row *panes, const history_node *node)
 {
     const layout *l = in->layout;
-    float x[2], y_top = panes->y[0] + mixf(0.06f, 0.18f * l->row_height, l->flame);
-    float y[2] = {y_top - mixf(0.05f, 0.22f * l->row_height, l->flame), y_top};
-    float z[2] = {panes->z[1] + 0.01f * l->pitch, panes->z[1] + 0.10f * l->pitch};
+    float x[2], busy = history_busy_share(node), share = fmaxf(busy, MARK_SHARE_MIN), y_low = panes->y[0] + mixf(0.01f, -0.04f * l->row_height, l->flame);
+    float y[2] = {y_low, y_low + mixf(0.05f, 0.22f * l->row_height, l->flame) * mixf(share, 1, l->threads_share)};
+    float z_high = panes->z[1] + 0.10f * l->pitch, z[2] = {z_high - 0.09f * l->pitch * mixf(1, share, l->threads_share), z_high};
     if (!visible_part(in, panes, node->begin_ns, node->end_ns, &x[0], &x[1]))
         return;
     x[1] = fmaxf(x[1], x[0] + 1.5f * in->scale / fmaxf(panes->px_per_unit, 1e-3f));
-    uint32_t color = palette_mix(PALETTE_LANE, PALETTE_GC, 0.35f + 0.65f * busy);
+    uint32_t id = add_pause(s, panes, node, false), color = palette_mix(PALETTE_LANE, PALETTE_GC, 0.35f + 0.65f * busy);
+    size_t boxes = s->boxes.count;
     add_plain(s, x, y, z, palette_under_light(color, 1 - l->flame));
+    if (id && s->boxes.count > boxes)
+        s->pauses.items[id - 1].mark = (uint32_t)boxes;
+}
+
+/* Finer than panes, which cover many pixels each: a mark that stands for pauses far from each other says that all is GC. */
+static void add_gc_marks(scene *s, const scene_input *in, const row *panes)
+{
+    size_t most = s->budget / 4 / catalog_process_count(in->model->catalog);
+    size_t count = ask_pauses(s, in, panes, most < GLASS_MIN ? GLASS_MIN : most > SCENE_NODES ? SCENE_NODES : most);
+    for (size_t i = 0; i < count; i++)
+        add_gc_mark(s, in, panes, &s->nodes[i]);
 }
 
 /* Seen from the side, the panes of many pauses lie behind each other: together they may hide half of what is behind them,
@@ -759,18 +796,6 @@ static float glass_cover(const scene *s, const scene_input *in, const row *r, si
     return units / fmaxf(r->x[1] - r->x[0], 1e-3f);
 }
 
-/* Its id, for the pane; 0: memory is out. */
-static uint32_t add_pause(scene *s, const row *r, const history_node *node, bool is_open)
-{
-    scene_pause *pause = vec_push(&s->pauses);
-    if (!pause)
-        return 0;
-    *pause = (scene_pause){.ref = ref_of(r, node), .mark = SCENE_NO_BOX};
-    pause->ref.kind = VIEW_BOX_GC;
-    pause->ref.is_open = is_open;
-    return (uint32_t)s->pauses.count;
-}
-
 /* A process's pauses lie across all lanes of its group. */
 static void add_gc(scene *s, const scene_input *in, const layout_group *group, uint32_t process)
 {
@@ -784,25 +809,14 @@ static void add_gc(scene *s, const scene_input *in, const layout_group *group, u
     r.y[1] = mixf(l->tallest * 1.06f + 0.12f, first->y_floor + l->tallest, l->flame);
     if (track == SIM_TRACK_NONE || !aim_row(s, in, &r, r.y[0], r.y[1]))
         return;
-    uint64_t resolution = resolution_ns(in, &r, r.x[0], r.x[1], 1.5f);
-    size_t count, panes_max = s->budget / BOXES_PER_PANE;
+    add_gc_marks(s, in, &r);
+    size_t panes_max = s->budget / BOXES_PER_PANE;
     panes_max = panes_max < GLASS_MIN ? GLASS_MIN : panes_max > GLASS_MAX ? GLASS_MAX : panes_max;
-    /* Few enough to be blended: coarser until they fit. */
-    for (;; resolution *= 2) {
-        count = history_query_cells(in->history, track, 0, asked_from(r.ns[0], resolution), asked_to(r.ns[1], resolution), resolution,
-                                    s->nodes, SCENE_NODES);
-        if (count < panes_max)
-            break;
-    }
+    size_t count = ask_pauses(s, in, &r, panes_max);
     float alpha = glass_alpha(in, r.z[1] - r.z[0], count) * fminf(1, GLASS_COVER_MAX / fmaxf(glass_cover(s, in, &r, count), 1e-3f));
     for (size_t i = 0; i < count; i++) {
         float busy = history_busy_share(&s->nodes[i]), own_alpha = fmaxf(fminf(GLASS_ALPHA_MIN, alpha), alpha * (0.15f + 0.85f * busy));
-        uint32_t id = add_pause(s, &r, &s->nodes[i], false);
-        size_t boxes = s->boxes.count;
-        add_glass(s, in, &r, s->nodes[i].begin_ns, s->nodes[i].end_ns, palette_alpha(PALETTE_GC, own_alpha), id);
-        add_gc_mark(s, in, &r, &s->nodes[i], busy);
-        if (id && s->boxes.count > boxes)
-            s->pauses.items[id - 1].mark = (uint32_t)boxes;
+        add_glass(s, in, &r, s->nodes[i].begin_ns, s->nodes[i].end_ns, palette_alpha(PALETTE_GC, own_alpha), add_pause(s, &r, &s->nodes[i], false));
     }
     sim_span open;
     if (view_open_frame(in->model, track, 0, &open) && open.begin_ns < in->model->now_ns) {

@@ -39,7 +39,7 @@ typedef struct scene_span { /* one of the program's own, and where its bar is */
     uint32_t box;        /* index */
 } scene_span;
 
-typedef struct scene_pause { /* of the GC: a pane whose id is this one's index plus 1, and a mark */
+typedef struct scene_pause { /* of the GC: a pane whose id is this one's index plus 1, or a mark */
     view_box_ref ref;
     uint32_t mark;       /* index of a box; SCENE_NO_BOX: it has none */
 } scene_pause;
