@@ -324,7 +324,8 @@ static bool has_same_box(const view *v, const gpu_frame *frame, const view_box_r
         view_box_ref other;
         const gpu_box *b = &frame->boxes[i];
         if (view_box_of(v, b->id, &other) && other.begin_ns == ref->begin_ns && other.track == ref->track && other.depth == ref->depth)
-            return b->color == box->color && fabsf(b->high[0] - b->low[0] - (box->high[0] - box->low[0])) < 2e-4f;
+            return b->color == box->color && fabsf(b->high[0] - b->low[0] - (box->high[0] - box->low[0])) < 2e-4f &&
+                   fabsf(other.share - ref->share) < 0.02f;
     }
     return false;
 }
