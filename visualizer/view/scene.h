@@ -1,8 +1,9 @@
 /* view/scene.h - boxes for what the camera sees: calls, GVL strips, GC planes, floors, time's grid.
  * For:     view.c.
- * Idea:    only rows inside the frustum are asked for, at about a pixel's resolution, and what is folded is as high as it is busy. When that is more than the budget, the
- *          resolution gets coarser for all of them (and rows too low to see are drawn several at a time); nothing is ever
- *          left out by chance, so the picture does not flicker. Lanes come nearest first, and rows from the eye's side.
+ * Idea:    only rows inside the frustum are asked for, at about a pixel's resolution; what is folded is as high as it is busy.
+ *          When that is more than the budget, the resolution gets coarser for all of them (and rows too low to see are
+ *          drawn several at a time); nothing is ever left out by chance, so the picture does not flicker. Lanes come
+ *          nearest first, and rows from the eye's side.
  * Use:     scene_build every frame; then boxes, glass, refs and labels are there until the next.
  * Memory:  arrays grow to the budget and stay.
  * Threads: one; reads the model, so under its lock.
