@@ -140,25 +140,28 @@ TEST(a_clipped_bar_is_where_its_pixels_are_on_the_screen)
     CHECK(seen > 1000);
 }
 
-TEST(fitting_fills_the_space_between_the_margins)
+TEST(fitting_fills_the_space_between_the_margins_however_deep_the_scene)
 {
-    camera_margins margins = {100, 50, 60, 80};
-    float low[3] = {-8, 0, 0}, high[3] = {8, 3, 5};
-    camera_pose pose = {.window_ns = 1e9, .yaw_rad = 0.4f, .pitch_rad = 0.45f, .width = 3};
-    camera_fit(&pose, low, high, &margins, WIDTH, HEIGHT);
-    camera c;
-    camera_set(&c, &pose, WIDTH, HEIGHT);
-    float left = WIDTH, right = 0, top = HEIGHT, bottom = 0;
-    for (int i = 0; i < 8; i++) {
-        float px[2];
-        CHECK(camera_project(&c, (float[]){i & 1 ? 8.0f : -8.0f, i & 2 ? 3.0f : 0.0f, i & 4 ? 5.0f : 0.0f}, px));
-        left = fminf(left, px[0]);
-        right = fmaxf(right, px[0]);
-        top = fminf(top, px[1]);
-        bottom = fmaxf(bottom, px[1]);
+    static const float depths[] = {0.5f, 5, 12, 24, 36, 60, 150};
+    for (size_t n = 0; n < sizeof depths / sizeof depths[0]; n++) {
+        camera_margins margins = {100, 50, 60, 80};
+        float low[3] = {-8, 0, 0}, high[3] = {8, 3, depths[n]};
+        camera_pose pose = {.window_ns = 1e9, .yaw_rad = 0.4f, .pitch_rad = 0.45f, .width = 3};
+        camera_fit(&pose, low, high, &margins, WIDTH, HEIGHT);
+        camera c;
+        camera_set(&c, &pose, WIDTH, HEIGHT);
+        float left = WIDTH, right = 0, top = HEIGHT, bottom = 0;
+        for (int i = 0; i < 8; i++) {
+            float px[2];
+            CHECK(camera_project(&c, (float[]){i & 1 ? 8.0f : -8.0f, i & 2 ? 3.0f : 0.0f, i & 4 ? depths[n] : 0.0f}, px));
+            left = fminf(left, px[0]);
+            right = fmaxf(right, px[0]);
+            top = fminf(top, px[1]);
+            bottom = fmaxf(bottom, px[1]);
+        }
+        CHECK(left >= 99 && right <= WIDTH - 49 && top >= 59 && bottom <= HEIGHT - 79);
+        CHECK(right - left > WIDTH - 160 || bottom - top > HEIGHT - 150); /* one of them is tight */
     }
-    CHECK(left >= 99 && right <= WIDTH - 49 && top >= 59 && bottom <= HEIGHT - 79);
-    CHECK(right - left > WIDTH - 160 || bottom - top > HEIGHT - 150); /* one of them is tight */
 }
 
 TEST(px_per_x_is_what_moving_along_x_does_on_the_screen)

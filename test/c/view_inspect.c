@@ -794,7 +794,7 @@ TEST(tips_tell_of_pauses_spans_and_marks_what_when_how_long_and_whose)
     char lines[DETAILS_LINES][160];
     make_noted(&s);
     stage_new(&st, &s);
-    CHECK_EQ(st.scene.pauses.count, 1);
+    CHECK_EQ(st.scene.pauses.count, 2); /* its mark and its pane */
     details_tip_of(&tip, &st.in, &st.scene.pauses.items[0].ref);
     CHECK_EQ(details_lines(&tip, &st.in, lines), 3);
     CHECK_STR(lines[0], "GC pause");

@@ -84,6 +84,16 @@ TEST(figures_have_three_digits_and_a_unit)
     length_show(2.5e9, out); CHECK_STR(out, "2.50 s");
 }
 
+TEST(calls_beside_a_name_are_counted_as_others)
+{
+    char out[24];
+    label_others(0, out); CHECK_STR(out, "");
+    label_others(1, out); CHECK_STR(out, "");
+    label_others(2, out); CHECK_STR(out, " + 1");
+    label_others(71, out); CHECK_STR(out, " + 70");
+    label_others(UINT64_MAX, out); CHECK(strlen(out) < sizeof out);
+}
+
 TEST(the_time_axis_has_round_steps_and_exact_ticks)
 {
     CHECK_EQ(label_step(0.3), 1);

@@ -170,6 +170,67 @@ TEST(only_what_is_in_sight_is_asked_for)
     session_delete(&s);
 }
 
+/* Forty calls of a microsecond, between others that leave no room, and as short a time of running. */
+static void make_ticks(session *s)
+{
+    session_process(s, 8, "ruby ticks.rb");
+    uint32_t tick = session_method(s, "Clock#tick", EV_METHOD_RUBY), wait = session_method(s, "Clock#wait", EV_METHOD_C);
+    session_thread(s, 1, "", true);
+    session_event(s, EV_THREAD_STARTED, 1, 0);
+    session_switch(s, 1, 1);
+    for (int i = 0; i < 40; i++) {
+        double at = 10 + i * 53.7;
+        session_event(s, EV_THREAD_SUSPENDED, 1, 0);
+        session_leaf(s, wait, i == 0 ? 1 : at - 53.699, at);
+        session_event(s, EV_THREAD_RESUMED, 1, 0);
+        session_leaf(s, tick, at, at + 0.001);
+    }
+}
+
+static void to_px(const gpu_frame *frame, const float world[3], float px[2])
+{
+    const float *m = frame->view_projection;
+    float w = m[3] * world[0] + m[7] * world[1] + m[11] * world[2] + m[15];
+    for (int i = 0; i < 2; i++)
+        px[i] = ((m[i] * world[0] + m[4 + i] * world[1] + m[8 + i] * world[2] + m[12 + i]) / w * 0.5f + 0.5f) * (i ? HEIGHT : WIDTH);
+}
+
+TEST(what_is_shorter_than_a_pixel_is_one_pixel_wide_and_stands_before_its_neighbours)
+{
+    for (int kind = 0; kind < 3; kind++) {
+        session s;
+        session_new(&s);
+        make_ticks(&s);
+        view *v = still_view((view_camera)kind, 0, 2200);
+        gpu_frame frame = built(v, &s, &no_status);
+        size_t ticks = 0, states = 0;
+        float front = -INFINITY, top = -INFINITY; /* of what is long */
+        for (int is_short = 0; is_short < 2; is_short++)
+            for (size_t i = 0; i < frame.box_count; i++) {
+                const gpu_box *b = &frame.boxes[i];
+                view_box_ref ref;
+                float px[2][2];
+                if (!view_box_of(v, b->id, &ref) || ref.is_open || ref.kind == VIEW_BOX_SPAN || (ref.end_ns - ref.begin_ns > 2000) == is_short)
+                    continue;
+                bool is_call = ref.kind == VIEW_BOX_CALL;
+                if (!is_short) {
+                    front = is_call ? fmaxf(front, b->high[2]) : front;
+                    top = is_call ? fmaxf(top, b->high[1]) : top;
+                    continue;
+                }
+                to_px(&frame, (const float[]){b->low[0], b->low[1], b->high[2]}, px[0]);
+                to_px(&frame, (const float[]){b->high[0], b->low[1], b->high[2]}, px[1]);
+                CHECK(px[1][0] - px[0][0] >= 1 && px[1][0] - px[0][0] < 1.3f);
+                CHECK(!is_call || (b->high[2] > front && b->high[1] > top));
+                ticks += is_call;
+                states += ref.kind == VIEW_BOX_GVL;
+            }
+        CHECK(ticks == 40 && states >= 39);
+        view_delete(v);
+        session_delete(&s);
+    }
+}
+
 /* 200,000 short calls on two rows. */
 static void make_dense(session *s)
 {
@@ -202,6 +263,37 @@ TEST(however_many_calls_there_are_a_row_has_at_most_some_boxes_a_pixel)
     session_delete(&s);
 }
 
+TEST(folded_calls_take_as_much_of_the_picture_as_of_the_time)
+{
+    for (int kind = 0; kind < 3; kind++) {
+        session s;
+        session_new(&s);
+        make_dense(&s); /* the outer call takes two thirds of the time, the inner one a third */
+        view *v = still_view((view_camera)kind, 500, 2500);
+        gpu_frame frame = built(v, &s, &no_status);
+        double time[2] = {0}, filled[2] = {0};
+        float whole[2] = {0};
+        for (size_t i = 0; i < frame.box_count; i++) {
+            const gpu_box *b = &frame.boxes[i];
+            view_box_ref ref;
+            if (!view_box_of(v, b->id, &ref) || ref.kind != VIEW_BOX_CALL || ref.depth > 1 || fabsf(b->low[0]) > 6)
+                continue;
+            int axis = kind == VIEW_CAMERA_THREADS ? 2 : 1;
+            float size = b->high[axis] - b->low[axis];
+            whole[ref.depth] = fmaxf(whole[ref.depth], size / ref.share);
+            CHECK(size / ref.share > 0.85f * whole[ref.depth]);
+            time[ref.depth] += (double)(ref.end_ns - ref.begin_ns);
+            filled[ref.depth] += (double)(ref.end_ns - ref.begin_ns) * (double)ref.share;
+        }
+        CHECK(time[0] > 0);
+        CHECK(fabs(filled[0] / time[0] - 0.67) < 0.1);
+        if (time[1] > 0) /* from above some rows are drawn as one */
+            CHECK(fabs(filled[1] / time[1] - 0.33) < 0.1);
+        view_delete(v);
+        session_delete(&s);
+    }
+}
+
 /* A second of calls of random length on one thread, three deep. */
 static void make_uneven(session *s)
 {
@@ -232,7 +324,8 @@ static bool has_same_box(const view *v, const gpu_frame *frame, const view_box_r
         view_box_ref other;
         const gpu_box *b = &frame->boxes[i];
         if (view_box_of(v, b->id, &other) && other.begin_ns == ref->begin_ns && other.track == ref->track && other.depth == ref->depth)
-            return b->color == box->color && fabsf(b->high[0] - b->low[0] - (box->high[0] - box->low[0])) < 2e-4f;
+            return b->color == box->color && fabsf(b->high[0] - b->low[0] - (box->high[0] - box->low[0])) < 2e-4f &&
+                   fabsf(other.share - ref->share) < 0.02f;
     }
     return false;
 }
@@ -410,6 +503,32 @@ TEST(a_small_budget_has_fewer_panes_of_gc_too)
     CHECK(panes[0] >= 15 && panes[0] <= 50);
 }
 
+TEST(marks_of_gc_take_as_little_of_the_time_axis_as_gc_does)
+{
+    for (int kind = 0; kind < 3; kind++) {
+        session s;
+        session_new(&s);
+        make_small(&s);
+        for (int i = 0; i < 300; i++)
+            session_gc(&s, 200 + i * 20, 200.1 + i * 20);
+        view *v = still_view((view_camera)kind, 150, 6250);
+        gpu_frame frame = built(v, &s, &no_status);
+        uint32_t color = palette_under_light(palette_mix(PALETTE_LANE, PALETTE_GC, 1), kind == VIEW_CAMERA_FLAME ? 0 : 1);
+        size_t marks = 0;
+        float width = 0;
+        for (size_t i = 0; i < frame.box_count; i++) {
+            if (frame.boxes[i].color != color || frame.boxes[i].id)
+                continue;
+            marks++;
+            width += frame.boxes[i].high[0] - frame.boxes[i].low[0];
+        }
+        CHECK_EQ(marks, 300);
+        CHECK(width < 0.5f * (float)CAMERA_FILM); /* a pixel and a half each */
+        view_delete(v);
+        session_delete(&s);
+    }
+}
+
 TEST(gc_pauses_are_glass_over_all_lanes_of_their_process_and_never_too_thin)
 {
     session s;
@@ -583,6 +702,40 @@ TEST(fibers_that_take_turns_have_places_of_their_own)
     }
     layout_free(&l);
     session_delete(&s);
+}
+
+/* The share of the lanes' calls whose middle is within the picture. */
+static float share_in_picture(const view *v, const gpu_frame *frame)
+{
+    size_t calls = 0, within = 0;
+    for (size_t i = 0; i < frame->box_count; i++) {
+        const gpu_box *b = &frame->boxes[i];
+        const float *m = frame->view_projection;
+        view_box_ref ref;
+        if (!view_box_of(v, b->id, &ref) || ref.kind == VIEW_BOX_GVL)
+            continue;
+        float x = 0.5f * (b->low[0] + b->high[0]), y = b->low[1], z = b->high[2];
+        float w = m[3] * x + m[7] * y + m[11] * z + m[15];
+        calls++;
+        within += fabsf(m[0] * x + m[4] * y + m[8] * z + m[12]) < w && fabsf(m[1] * x + m[5] * y + m[9] * z + m[13]) < w;
+    }
+    return calls ? (float)within / (float)calls : 0;
+}
+
+TEST(any_number_of_threads_is_in_the_picture)
+{
+    static const uint32_t counts[] = {30, 100, 200, 300, 500, 1500};
+    for (size_t n = 0; n < sizeof counts / sizeof counts[0]; n++) {
+        session s;
+        session_new(&s);
+        scenes_threads(&s, counts[n]);
+        view *v = still_view(VIEW_CAMERA_SCENE, 0, 0);
+        gpu_frame frame = built(v, &s, &no_status);
+        CHECK(frame.box_count > counts[n]);
+        CHECK(share_in_picture(v, &frame) > 0.95f);
+        view_delete(v);
+        session_delete(&s);
+    }
 }
 
 TEST(the_height_of_rows_does_not_jump_when_the_stack_grows)

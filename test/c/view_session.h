@@ -31,7 +31,7 @@ typedef struct session {
     VEC(ev) events;
     uint32_t stream, process;
     uint32_t fiber, thread;
-    uint32_t depths[256]; /* by fiber */
+    uint32_t depths[2000]; /* by fiber */
     uint32_t method_count;
     uint64_t now_ns;
 } session;

@@ -12,7 +12,7 @@ void camera_limit(camera_pose *pose)
     pose->window_ns = fmin(fmax(pose->window_ns, CAMERA_WINDOW_MIN_NS), CAMERA_WINDOW_MAX_NS);
     pose->yaw_rad = clampf(pose->yaw_rad, -CAMERA_YAW_MAX_RAD, CAMERA_YAW_MAX_RAD);
     pose->pitch_rad = clampf(pose->pitch_rad, CAMERA_PITCH_MIN_RAD * (1 - pose->flatness), CAMERA_PITCH_MAX_RAD);
-    pose->width = clampf(pose->width, 0.5f, 200.0f);
+    pose->width = clampf(pose->width, CAMERA_WIDTH_MIN, CAMERA_WIDTH_MAX);
     pose->flatness = clampf(pose->flatness, 0, 1);
 }
 
@@ -123,45 +123,58 @@ void camera_set(camera *c, const camera_pose *pose, uint32_t width_px, uint32_t 
     set_planes(c);
 }
 
-/* The pixel rectangle around a box of the world. False: a part of it lies behind the eye. */
-static bool bounds_px(const camera *c, const float low[3], const float high[3], float px_low[2], float px_high[2])
+/* An axis of the screen that a box must fit: what is left of it on either side of its middle, as slopes of rays. */
+typedef struct fit_axis {
+    float before, after;
+    float low, high; /* of all corners: least of place + before * depth, most of place - after * depth */
+} fit_axis;
+
+static fit_axis fit_axis_of(float size_px, float before_px, float after_px, float slope_per_px)
 {
-    for (int corner = 0; corner < 8; corner++) {
-        float world[3], px[2];
-        for (int axis = 0; axis < 3; axis++)
-            world[axis] = corner >> axis & 1 ? high[axis] : low[axis];
-        if (!camera_project(c, world, px))
-            return false;
-        for (int axis = 0; axis < 2; axis++) {
-            px_low[axis] = corner == 0 ? px[axis] : fminf(px_low[axis], px[axis]);
-            px_high[axis] = corner == 0 ? px[axis] : fmaxf(px_high[axis], px[axis]);
-        }
-    }
-    return true;
+    float lacking = fmaxf(16 - (size_px - before_px - after_px), 0);
+    return (fit_axis){.before = (0.5f * (size_px - before_px * 2 + lacking)) * slope_per_px,
+                      .after = (0.5f * (size_px - after_px * 2 + lacking)) * slope_per_px, .low = INFINITY, .high = -INFINITY};
 }
 
+static void fit_corner(fit_axis *axis, float place, float depth)
+{
+    axis->low = fminf(axis->low, place + axis->before * depth);
+    axis->high = fmaxf(axis->high, place - axis->after * depth);
+}
+
+/* How far the eye may go forward, at most. */
+static float fit_depth(const fit_axis *axis) { return (axis->low - axis->high) / (axis->before + axis->after); }
+
+/* Where on the axis the eye is from there: in the middle of where it may be. */
+static float fit_place(const fit_axis *axis, float depth)
+{
+    return 0.5f * (axis->low - axis->before * depth + axis->high + axis->after * depth);
+}
+
+/* Each corner and each edge of the screen set a bound to where the eye may be. The bounds are even in its place and depth, so
+ * the nearest place follows at once, however deep the box. */
 void camera_fit(camera_pose *pose, const float low[3], const float high[3], const camera_margins *margins, uint32_t width_px,
                 uint32_t height_px)
 {
     camera c;
-    float free_width = fmaxf((float)width_px - margins->left_px - margins->right_px, 16);
-    float free_height = fmaxf((float)height_px - margins->top_px - margins->bottom_px, 16);
-    /* Perspective makes size and place depend on each other: a few rounds settle both to a pixel. */
-    for (int round = 0; round < 12; round++) {
-        float px_low[2], px_high[2];
-        camera_set(&c, pose, width_px, height_px);
-        if (!bounds_px(&c, low, high, px_low, px_high)) {
-            pose->width *= 1.5f;
-            continue;
-        }
-        float scale = fmaxf((px_high[0] - px_low[0]) / free_width, (px_high[1] - px_low[1]) / free_height);
-        pose->width = clampf(pose->width * clampf(scale, 0.2f, 5), 0.5f, 200);
-        float units_per_px = pose->width / (float)width_px;
-        float right = (0.5f * (px_low[0] + px_high[0]) - (margins->left_px + 0.5f * free_width)) * units_per_px;
-        float down = (0.5f * (px_low[1] + px_high[1]) - (margins->top_px + 0.5f * free_height)) * units_per_px;
-        for (int i = 0; i < 3; i++)
-            pose->target[i] += right * c.right[i] - down * c.up[i];
+    camera_set(&c, pose, width_px, height_px);
+    float distance_per_width = glm_vec3_distance(c.eye, pose->target) / pose->width;
+    float slope_per_px = 1 / (distance_per_width * (float)width_px);
+    fit_axis across = fit_axis_of((float)width_px, margins->left_px, margins->right_px, slope_per_px);
+    fit_axis down = fit_axis_of((float)height_px, margins->top_px, margins->bottom_px, slope_per_px);
+    for (int corner = 0; corner < 8; corner++) {
+        float world[3];
+        for (int axis = 0; axis < 3; axis++)
+            world[axis] = corner >> axis & 1 ? high[axis] : low[axis];
+        float depth = glm_vec3_dot(world, c.forward);
+        fit_corner(&across, glm_vec3_dot(world, c.right), depth);
+        fit_corner(&down, -glm_vec3_dot(world, c.up), depth);
     }
+    float eye_depth = fminf(fit_depth(&across), fit_depth(&down)), target_depth = glm_vec3_dot(pose->target, c.forward);
+    float right = fit_place(&across, eye_depth), up = -fit_place(&down, eye_depth);
+    pose->width = clampf((target_depth - eye_depth) / distance_per_width, CAMERA_WIDTH_MIN, CAMERA_WIDTH_MAX);
+    for (int i = 0; i < 3; i++)
+        pose->target[i] = right * c.right[i] + up * c.up[i] + target_depth * c.forward[i];
 }
 
 double camera_x(const camera_pose *pose, double time_ns)

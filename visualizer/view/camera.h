@@ -20,6 +20,8 @@
 #define CAMERA_YAW_MAX_RAD 1.35f    /* short of looking along the lanes */
 #define CAMERA_PITCH_MIN_RAD 0.03f  /* never under the floor */
 #define CAMERA_PITCH_MAX_RAD 1.5708f
+#define CAMERA_WIDTH_MIN 0.5f
+#define CAMERA_WIDTH_MAX 200.0f
 
 typedef struct camera_pose {
     double center_ns, window_ns; /* the time at x = 0, and what CAMERA_FILM units are long */

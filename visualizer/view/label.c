@@ -71,6 +71,16 @@ void label_count(double count, char *out)
         three_digits(count / 1e9, "G", out);
 }
 
+void label_others(uint64_t calls, char *out)
+{
+    char count[16];
+    out[0] = '\0';
+    if (calls < 2)
+        return;
+    label_count((double)(calls - 1), count);
+    snprintf(out, 24, " + %s", count);
+}
+
 void label_bytes(uint64_t bytes, char *out)
 {
     double value = (double)bytes;

@@ -23,6 +23,9 @@ size_t label_fit(const char *name, size_t name_bytes, float width, label_measure
 
 /* "1.24 M", "37 k", "512": three significant digits. out[16]. */
 void label_count(double count, char *out);
+/* What follows the name of the method that takes most of calls' time: " + 70", and so many more, of any methods; of one call
+ * nothing. out[24]. */
+void label_others(uint64_t calls, char *out);
 /* "1.5 GB", "12 MB"; powers of 1024. out[16]. */
 void label_bytes(uint64_t bytes, char *out);
 

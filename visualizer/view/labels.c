@@ -6,7 +6,6 @@
 #include "view/scene.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #define CELL_PX 6.0f
@@ -129,26 +128,32 @@ static void fill_face(cells *grid, const camera *c, const row_lines *r, int face
     fill(grid, corners, mark);
 }
 
-static bool is_same_row(const gpu_box *a, const gpu_box *b)
+/* Boxes of one row differ in height. */
+static bool is_same_row(const scene *s, size_t a, size_t b)
 {
-    return a->low[1] == b->low[1] && a->low[2] == b->low[2] && a->high[1] == b->high[1] && a->high[2] == b->high[2];
+    const view_box_ref *left = &s->refs.items[a], *right = &s->refs.items[b];
+    bool is_beside = left->kind != VIEW_BOX_GVL || s->boxes.items[a].low[2] == s->boxes.items[b].low[2]; /* of a state's bands */
+    return left->track == right->track && left->depth == right->depth && s->boxes.items[a].low[1] == s->boxes.items[b].low[1] && is_beside;
 }
 
 static bool has_label(const scene *s, size_t box) { return s->labelled.items[box / 32] >> (box % 32) & 1; }
 
 /* A face of all boxes of a lane, which lie row by row. Neighbours without a name count as one: nobody asks which is which. */
-static void fill_lane(const scene *s, const camera *c, cells *grid, size_t begin, size_t end, int face)
+static void fill_lane(const scene *s, const scene_input *in, cells *grid, size_t begin, size_t end, int face)
 {
+    const camera *c = in->camera;
     row_lines lines;
     for (size_t i = begin; i < end;) {
         const gpu_box *box = &s->boxes.items[i];
-        if (i == begin || !is_same_row(box, box - 1))
-            set_lines(&lines, c, box, grid->cell_px);
+        if (i == begin || !is_same_row(s, i, i - 1)) {
+            gpu_box whole = scene_whole_box(s, in, i);
+            set_lines(&lines, c, &whole, grid->cell_px);
+        }
         float x_low = box->low[0], x_high = box->high[0];
         size_t first = i++;
         for (; !has_label(s, first) && i < end && !has_label(s, i); i++) {
             const gpu_box *next = &s->boxes.items[i];
-            if (!is_same_row(next, box) || next->low[0] > x_high + lines.gap_max || next->high[0] < x_low - lines.gap_max)
+            if (!is_same_row(s, i, first) || next->low[0] > x_high + lines.gap_max || next->high[0] < x_low - lines.gap_max)
                 break;
             x_low = fminf(x_low, next->low[0]);
             x_high = fmaxf(x_high, next->high[0]);
@@ -168,7 +173,7 @@ static bool note_labelled(scene *s)
     return true;
 }
 
-static bool fill_cells(scene *s, const camera *c, cells *grid)
+static bool fill_cells(scene *s, const scene_input *in, cells *grid)
 {
     size_t begin = 0, wanted = (size_t)grid->width * (size_t)grid->height;
     if (!vec_reserve(&s->grid_cells, wanted) || !note_labelled(s))
@@ -181,7 +186,7 @@ static bool fill_cells(scene *s, const camera *c, cells *grid)
     for (size_t lane = 0; lane < s->lane_ends.count && begin <= farthest; lane++) {
         /* In a lane, fronts lie in one plane and hide everything else of it. */
         for (int face = 0; face < FACE_COUNT; face++)
-            fill_lane(s, c, grid, begin, s->lane_ends.items[lane], face);
+            fill_lane(s, in, grid, begin, s->lane_ends.items[lane], face);
         begin = s->lane_ends.items[lane];
     }
     return true;
@@ -228,8 +233,8 @@ static bool line_of(const camera *c, const gpu_box *box, face_line *out)
     return true;
 }
 
-/* The name and suffix, with their middle at a share of the way along the line. False: too small there, or hidden. */
-static bool draw_at(const gpu_box *box, const scene_label *label, const catalog_method *method, const char *suffix, const face_line *line, float share,
+/* The name and suffix in a colour, with their middle at a share of the way along the line. False: too small there, or hidden. */
+static bool draw_at(uint32_t color, const scene_label *label, const catalog_method *method, const char *suffix, const face_line *line, float share,
                     float scale, const cells *grid, font *f, quad_list *out)
 {
     float full_width = line->right[0] - line->left[0], slope = (line->right[1] - line->left[1]) / full_width;
@@ -250,13 +255,13 @@ static bool draw_at(const gpu_box *box, const scene_label *label, const catalog_
     float x = line->left[0] + share * full_width - 0.5f * text_px, y = line->left[1] + slope * (x - line->left[0]);
     if (grid && !is_seen(grid, label->box, label->box_count, x, y, x + text_px, y + slope * text_px))
         return false;
-    font_draw(f, out, x, y + 0.5f * font_cap_height(f, m.size_px), slope, text, bytes, m.size_px, palette_text_on(box->color));
+    font_draw(f, out, x, y + 0.5f * font_cap_height(f, m.size_px), slope, text, bytes, m.size_px, color);
     return true;
 }
 
 static void draw_label(const scene *s, const scene_input *in, const scene_label *label, const cells *grid, font *f, quad_list *out)
 {
-    gpu_box box = s->boxes.items[label->box];
+    gpu_box box = scene_whole_box(s, in, label->box);
     face_line line;
     box.low[0] = label->x_begin;
     box.high[0] = label->x_end;
@@ -266,14 +271,13 @@ static void draw_label(const scene *s, const scene_input *in, const scene_label 
     if (width < WIDTH_MIN_PX * in->scale || fabsf(line.right[1] - line.left[1]) > SLOPE_MAX * width)
         return;
     const catalog_method *method = catalog_method_of(in->model->catalog, label->process, label->method);
-    char count[16], suffix[24] = "";
-    if (label->span_count > 1) {
-        label_count((double)label->span_count, count);
-        snprintf(suffix, sizeof suffix, " \xC3\x97 %s", count);
-    }
+    char suffix[24];
+    label_others(label->span_count, suffix);
+    bool is_on_box = s->refs.items[label->box].share > 0.6f; /* else for the most part above it */
+    uint32_t color = is_on_box ? palette_text_on(box.color) : PALETTE_TEXT;
     static const float shares[] = {0.5f, 0.75f, 0.25f, 0.88f, 0.12f}; /* where the middle is hidden, aside */
     for (size_t i = 0; i < (grid ? sizeof shares / sizeof shares[0] : 1); i++)
-        if (draw_at(&box, label, method, suffix, &line, shares[i], in->scale, grid, f, out))
+        if (draw_at(color, label, method, suffix, &line, shares[i], in->scale, grid, f, out))
             return;
 }
 
@@ -283,7 +287,7 @@ void scene_draw_labels(scene *s, const scene_input *in, font *f, quad_list *out)
     grid.width = (int)(in->camera->width_px / grid.cell_px) + 1;
     grid.height = (int)(in->camera->height_px / grid.cell_px) + 1;
     bool is_flat_front = in->camera->is_parallel && in->camera->forward[2] < -0.999f; /* nothing hides anything */
-    if (s->labels.count == 0 || (!is_flat_front && !fill_cells(s, in->camera, &grid)))
+    if (s->labels.count == 0 || (!is_flat_front && !fill_cells(s, in, &grid)))
         return;
     for (size_t i = 0; i < s->labels.count; i++)
         draw_label(s, in, &s->labels.items[i], is_flat_front ? NULL : &grid, f, out);

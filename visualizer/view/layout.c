@@ -17,6 +17,7 @@
 #define LANE_GAP_ROWS 2.2f    /* strip and gap of a lane */
 #define SPAN_ROWS 1.1f        /* that the bar of a user span takes above the calls, rows */
 #define SUB_GAP 0.6f          /* between a thread's fibers in the flame chart, rows */
+#define SCENE_DEPTH_MAX 24.0f /* of all lanes: with a deeper floor there is more floor than time in the picture */
 #define ROW_HEIGHT_FLAT 0.0008f /* threads camera: only the order of depths is left */
 
 static float mixf(float a, float b, float t) { return a + (b - a) * t; }
@@ -226,7 +227,7 @@ static void ease_measures(layout *l, const layout_desc *desc)
         flame_rows += (lane_rows_of(thread) * l->lanes.items[i].squeeze + LANE_GAP_ROWS) * l->lanes.items[i].weight;
     }
     lanes = fmaxf(lanes + GROUP_GAP * (float)(l->groups.count ? l->groups.count - 1 : 0), 1);
-    float scene_pitch = clampf(9.0f / lanes, 0.12f, 1.7f);
+    float scene_pitch = clampf(9.0f / lanes, fminf(0.12f, SCENE_DEPTH_MAX / lanes), 1.7f);
     float threads_pitch = clampf(desc->free_height_px / lanes, desc->lane_px, 7 * desc->lane_px) * desc->units_per_px;
     /* One stack may be tall; many lanes must not hide each other. */
     float scene_height = lanes < 1.5f ? 4.0f : clampf(1.7f * scene_pitch + 1.2f / lanes, 0.3f, 3.4f);

@@ -10,8 +10,14 @@
 #include <string.h>
 
 #define RESOLUTION_PX 1.3f  /* shorter than this is folded */
+#define LEAST_PX 1.05f      /* no box is narrower: else no middle of a pixel may be in it, and it is not drawn at all */
+#define WIDEN_BELOW_PX 6.0f /* by the measure of a row's middle: those are looked at */
 #define ROW_MIN_PX 1.5f     /* rows lower than this are drawn several at a time */
 #define ROWS_FROM_ABOVE 48.0f
+#define SHARE_MIN 0.2f      /* of a row's height: lower boxes would be taken for lines */
+#define MARK_SHARE_MIN 0.5f /* of a pause's mark, which is lower than a row */
+#define SHARE_MIN_PX 1.5f
+#define SHARE_LONG_PX 2.0f  /* longer calls, and pauses between short ones, are seen as such */
 #define SEGMENTS 4          /* parts of a row in perspective, each with a resolution of its own */
 #define LABEL_MIN_PX 26.0f
 #define RUN_MIN_PX 90.0f    /* folded boxes beside each other, of one method for the most part: long enough to be named */
@@ -41,6 +47,7 @@ typedef struct row {
     uint64_t ns[2];     /* the same as times */
     float px_per_unit;  /* at its middle */
     float height_px;
+    float box_px;       /* height of its boxes, which may stand for several rows; from above, depth */
 } row;
 
 void scene_free(scene *s)
@@ -118,7 +125,29 @@ void scene_ticks(const scene_input *in, uint64_t begin_ns, int64_t *first_ns, ui
     *first_ns = from <= 0 ? 0 : (from + step - 1) / step * step;
 }
 
-static void add_box(scene *s, const row *r, float x0, float x1, uint32_t color, const view_box_ref *what)
+gpu_box scene_whole_box(const scene *s, const scene_input *in, size_t index)
+{
+    gpu_box box = s->boxes.items[index];
+    float share = s->refs.items[index].share;
+    box.high[1] = box.low[1] + (box.high[1] - box.low[1]) / mixf(share, 1, in->layout->threads_share);
+    box.low[2] = box.high[2] - (box.high[2] - box.low[2]) / mixf(share, 1, in->layout->flame);
+    return box;
+}
+
+/* What would be lost between pixels takes one of its neighbours', before which it stands a little; they stay where they are. */
+static void widen(const scene_input *in, const row *r, gpu_box *box)
+{
+    const float at[3] = {box->low[0], box->low[1], box->high[2]};
+    float px_per_unit = in->camera->is_parallel ? r->px_per_unit : camera_px_per_x(in->camera, at);
+    float least = LEAST_PX / fmaxf(px_per_unit, 1e-3f);
+    if (box->high[0] - box->low[0] >= least)
+        return;
+    box->high[0] = box->low[0] + least;
+    box->high[1] += 0.1f * (box->high[1] - box->low[1]);
+    box->high[2] += 0.02f * (box->high[2] - box->low[2]);
+}
+
+static void add_box(scene *s, const scene_input *in, const row *r, float x0, float x1, uint32_t color, const view_box_ref *what)
 {
     if (s->boxes.count >= (size_t)HOPELESS * s->budget) {
         s->is_full = true;
@@ -131,9 +160,9 @@ static void add_box(scene *s, const row *r, float x0, float x1, uint32_t color, 
         s->is_full = true;
         return;
     }
-    float least = 0.8f / fmaxf(r->px_per_unit, 1e-3f);
-    x1 = fmaxf(x1, x0 + least);
     *box = (gpu_box){.low = {x0, r->y[0], r->z[0]}, .high = {x1, r->y[1], r->z[1]}, .color = color};
+    if ((x1 - x0) * r->px_per_unit < WIDEN_BELOW_PX)
+        widen(in, r, box);
     *ref = *what;
 }
 
@@ -187,7 +216,7 @@ static void add_state(scene *s, const scene_input *in, const row *r, float x0, f
             band.z[side] = mixf(r->z[0], r->z[1], mixf(shape.at[i][side], (float)side, flame));
             band.y[side] = mixf(r->y[0], r->y[1], mixf((float)side, shape.at[i][side], flame));
         }
-        add_box(s, &band, x0, x1, strip_color(in, what->value), what);
+        add_box(s, in, &band, x0, x1, strip_color(in, what->value), what);
     }
 }
 
@@ -232,7 +261,7 @@ static void go_on_run(scene *s, const history_node *node, float x0, float x1)
 static view_box_ref ref_of(const row *r, const history_node *node)
 {
     return (view_box_ref){.begin_ns = node->begin_ns, .end_ns = node->end_ns, .busy_ns = node->busy_ns, .longest_ns = node->longest_ns,
-                          .track = r->track, .depth = r->depth, .value = node->value,
+                          .track = r->track, .depth = r->depth, .value = node->value, .share = 1,
                           .span_count = node->span_count < UINT32_MAX ? (uint32_t)node->span_count : UINT32_MAX,
                           .process = r->process, .thread = r->lane->thread, .flags = node->flags,
                           .kind = r->is_gvl ? VIEW_BOX_GVL : VIEW_BOX_CALL};
@@ -247,9 +276,31 @@ static uint32_t in_focus(const scene_input *in, uint32_t color, const view_box_r
     return focus_color(in->focus, color, what->process, what->value, what->thread, what->longest_ns);
 }
 
+/* How much of its row's height a box takes: as much as calls take of the time that it stands for. That reaches back to the
+ * box before, as calls that are far less than a pixel long would else make a wall of what is a pixel wide each. */
+static float drawn_share(scene *s, const scene_input *in, const row *r, const history_node *node)
+{
+    float x0 = scene_x(in, node->begin_ns), x1 = scene_x(in, node->end_ns), length = x1 - x0, before = x0 - s->row_end;
+    s->row_end = x1;
+    if (node->span_count == 1 && length * r->px_per_unit > SHARE_LONG_PX)
+        return 1;
+    float all = before > 0 && before * r->px_per_unit < SHARE_LONG_PX ? length + before : length;
+    float share = all > 0 ? history_busy_share(node) * length / all : 1;
+    return clampf(share, fminf(fmaxf(SHARE_MIN, SHARE_MIN_PX / fmaxf(r->box_px, 1e-3f)), 1), 1);
+}
+
+/* Of the height, from above of the depth, and at an angle of both: low boxes as deep as the lane would hide what is below. */
+static row lower_row(const scene_input *in, const row *r, float share)
+{
+    row lower = *r;
+    lower.y[1] = mixf(r->y[0], r->y[1], mixf(share, 1, in->layout->threads_share));
+    lower.z[0] = mixf(r->z[1], r->z[0], mixf(share, 1, in->layout->flame));
+    return lower;
+}
+
 static void add_node(scene *s, const scene_input *in, const row *r, const history_node *node)
 {
-    float x0, x1;
+    float x0, x1, share = r->is_gvl ? 1 : drawn_share(s, in, r, node);
     if (!visible_part(in, r, node->begin_ns, node->end_ns, &x0, &x1))
         return;
     view_box_ref what = ref_of(r, node);
@@ -260,7 +311,11 @@ static void add_node(scene *s, const scene_input *in, const row *r, const histor
     bool is_folded = node->span_count > 1;
     if (!is_folded || !is_of_run(s, r, node, x0))
         end_run(s, r);
-    add_box(s, r, x0, x1, in_focus(in, node_color(s, in, r, node), &what), &what);
+    row lower;
+    if (share < 1)
+        lower = lower_row(in, r, share);
+    what.share = share;
+    add_box(s, in, share < 1 ? &lower : r, x0, x1, in_focus(in, node_color(s, in, r, node), &what), &what);
     if (is_folded && s->boxes.count > 0)
         go_on_run(s, node, x0, x1);
     else if (node->span_count == 1)
@@ -317,6 +372,7 @@ static void add_stretch(scene *s, const scene_input *in, const row *r, uint64_t 
 static void add_history(scene *s, const scene_input *in, const row *r)
 {
     s->run.span_count = 0;
+    s->row_end = -INFINITY;
     int segments = in->camera->is_parallel ? 1 : SEGMENTS;
     uint64_t resolutions[SEGMENTS];
     for (int i = 0; i < segments; i++)
@@ -358,11 +414,11 @@ static void add_open(scene *s, const scene_input *in, const row *r, const sim_sp
         color = palette_idle(color);
     float cap = 3.0f * in->scale / fmaxf(r->px_per_unit, 1e-3f);
     bool has_cap = !is_idle && r->height_px >= 3 && x1 - x0 > 3 * cap && end_ns >= in->model->now_ns && x1 <= r->x[1] + 0.1f;
-    add_box(s, r, x0, has_cap ? x1 - cap : x1, color, &what);
+    add_box(s, in, r, x0, has_cap ? x1 - cap : x1, color, &what);
     note_label(s, r, frame->value, x0, x1);
     if (has_cap) {
         what.kind = VIEW_BOX_END;
-        add_box(s, r, x1 - cap, x1, palette_open_end(color), &what);
+        add_box(s, in, r, x1 - cap, x1, palette_open_end(color), &what);
     }
 }
 
@@ -463,6 +519,7 @@ static void add_fiber(scene *s, const scene_input *in, const layout_lane *lane, 
             continue;
         }
         was_seen = true;
+        r.box_px = mixf(r.height_px * (float)stride, (r.z[1] - r.z[0]) * r.px_per_unit, l->threads_share);
         add_history(s, in, &r);
         const sim_span *open = depth < open_depth ? open_at(s, in, fiber->track, depth, &open_first, &open_count) : NULL;
         if (open) {
@@ -670,18 +727,54 @@ static void add_glass(scene *s, const scene_input *in, const row *r, uint64_t be
     *box = (gpu_box){.low = {x0, r->y[0], r->z[0]}, .high = {x1, r->y[1], r->z[1]}, .color = color, .id = id};
 }
 
-/* The same in front of the group's last lane, opaque: readable where panes are many and therefore faint. */
-static void add_gc_mark(scene *s, const scene_input *in, const row *panes, const history_node *node, float busy)
+/* Its id, for the pane; 0: memory is out. */
+static uint32_t add_pause(scene *s, const row *r, const history_node *node, bool is_open)
+{
+    scene_pause *pause = vec_push(&s->pauses);
+    if (!pause)
+        return 0;
+    *pause = (scene_pause){.ref = ref_of(r, node), .mark = SCENE_NO_BOX};
+    pause->ref.kind = VIEW_BOX_GC;
+    pause->ref.is_open = is_open;
+    return (uint32_t)s->pauses.count;
+}
+
+/* s->nodes[0, n): what of the row is in sight, coarser until it is less than max. */
+static size_t ask_pauses(scene *s, const scene_input *in, const row *r, size_t max)
+{
+    for (uint64_t resolution = resolution_ns(in, r, r->x[0], r->x[1], 1.5f);; resolution *= 2) {
+        size_t count = history_query_cells(in->history, r->track, 0, asked_from(r->ns[0], resolution), asked_to(r->ns[1], resolution), resolution,
+                                           s->nodes, SCENE_NODES);
+        if (count < max)
+            return count;
+    }
+}
+
+/* The same in front of the group's last lane, opaque: readable where panes are many and therefore faint. Folded ones are as
+ * high, from above as deep, as the share of the time that is GC. */
+static void add_gc_mark(scene *s, const scene_input *in, const row *panes, const history_node *node)
 {
     const layout *l = in->layout;
-    float x[2], y_top = panes->y[0] + mixf(0.06f, 0.18f * l->row_height, l->flame);
-    float y[2] = {y_top - mixf(0.05f, 0.22f * l->row_height, l->flame), y_top};
-    float z[2] = {panes->z[1] + 0.01f * l->pitch, panes->z[1] + 0.10f * l->pitch};
+    float x[2], busy = history_busy_share(node), share = fmaxf(busy, MARK_SHARE_MIN), y_low = panes->y[0] + mixf(0.01f, -0.04f * l->row_height, l->flame);
+    float y[2] = {y_low, y_low + mixf(0.05f, 0.22f * l->row_height, l->flame) * mixf(share, 1, l->threads_share)};
+    float z_high = panes->z[1] + 0.10f * l->pitch, z[2] = {z_high - 0.09f * l->pitch * mixf(1, share, l->threads_share), z_high};
     if (!visible_part(in, panes, node->begin_ns, node->end_ns, &x[0], &x[1]))
         return;
     x[1] = fmaxf(x[1], x[0] + 1.5f * in->scale / fmaxf(panes->px_per_unit, 1e-3f));
-    uint32_t color = palette_mix(PALETTE_LANE, PALETTE_GC, 0.35f + 0.65f * busy);
+    uint32_t id = add_pause(s, panes, node, false), color = palette_mix(PALETTE_LANE, PALETTE_GC, 0.35f + 0.65f * busy);
+    size_t boxes = s->boxes.count;
     add_plain(s, x, y, z, palette_under_light(color, 1 - l->flame));
+    if (id && s->boxes.count > boxes)
+        s->pauses.items[id - 1].mark = (uint32_t)boxes;
+}
+
+/* Finer than panes, which cover many pixels each: a mark that stands for pauses far from each other says that all is GC. */
+static void add_gc_marks(scene *s, const scene_input *in, const row *panes)
+{
+    size_t most = s->budget / 4 / catalog_process_count(in->model->catalog);
+    size_t count = ask_pauses(s, in, panes, most < GLASS_MIN ? GLASS_MIN : most > SCENE_NODES ? SCENE_NODES : most);
+    for (size_t i = 0; i < count; i++)
+        add_gc_mark(s, in, panes, &s->nodes[i]);
 }
 
 /* Seen from the side, the panes of many pauses lie behind each other: together they may hide half of what is behind them,
@@ -703,18 +796,6 @@ static float glass_cover(const scene *s, const scene_input *in, const row *r, si
     return units / fmaxf(r->x[1] - r->x[0], 1e-3f);
 }
 
-/* Its id, for the pane; 0: memory is out. */
-static uint32_t add_pause(scene *s, const row *r, const history_node *node, bool is_open)
-{
-    scene_pause *pause = vec_push(&s->pauses);
-    if (!pause)
-        return 0;
-    *pause = (scene_pause){.ref = ref_of(r, node), .mark = SCENE_NO_BOX};
-    pause->ref.kind = VIEW_BOX_GC;
-    pause->ref.is_open = is_open;
-    return (uint32_t)s->pauses.count;
-}
-
 /* A process's pauses lie across all lanes of its group. */
 static void add_gc(scene *s, const scene_input *in, const layout_group *group, uint32_t process)
 {
@@ -728,25 +809,14 @@ static void add_gc(scene *s, const scene_input *in, const layout_group *group, u
     r.y[1] = mixf(l->tallest * 1.06f + 0.12f, first->y_floor + l->tallest, l->flame);
     if (track == SIM_TRACK_NONE || !aim_row(s, in, &r, r.y[0], r.y[1]))
         return;
-    uint64_t resolution = resolution_ns(in, &r, r.x[0], r.x[1], 1.5f);
-    size_t count, panes_max = s->budget / BOXES_PER_PANE;
+    add_gc_marks(s, in, &r);
+    size_t panes_max = s->budget / BOXES_PER_PANE;
     panes_max = panes_max < GLASS_MIN ? GLASS_MIN : panes_max > GLASS_MAX ? GLASS_MAX : panes_max;
-    /* Few enough to be blended: coarser until they fit. */
-    for (;; resolution *= 2) {
-        count = history_query_cells(in->history, track, 0, asked_from(r.ns[0], resolution), asked_to(r.ns[1], resolution), resolution,
-                                    s->nodes, SCENE_NODES);
-        if (count < panes_max)
-            break;
-    }
+    size_t count = ask_pauses(s, in, &r, panes_max);
     float alpha = glass_alpha(in, r.z[1] - r.z[0], count) * fminf(1, GLASS_COVER_MAX / fmaxf(glass_cover(s, in, &r, count), 1e-3f));
     for (size_t i = 0; i < count; i++) {
         float busy = history_busy_share(&s->nodes[i]), own_alpha = fmaxf(fminf(GLASS_ALPHA_MIN, alpha), alpha * (0.15f + 0.85f * busy));
-        uint32_t id = add_pause(s, &r, &s->nodes[i], false);
-        size_t boxes = s->boxes.count;
-        add_glass(s, in, &r, s->nodes[i].begin_ns, s->nodes[i].end_ns, palette_alpha(PALETTE_GC, own_alpha), id);
-        add_gc_mark(s, in, &r, &s->nodes[i], busy);
-        if (id && s->boxes.count > boxes)
-            s->pauses.items[id - 1].mark = (uint32_t)boxes;
+        add_glass(s, in, &r, s->nodes[i].begin_ns, s->nodes[i].end_ns, palette_alpha(PALETTE_GC, own_alpha), add_pause(s, &r, &s->nodes[i], false));
     }
     sim_span open;
     if (view_open_frame(in->model, track, 0, &open) && open.begin_ns < in->model->now_ns) {

@@ -1,8 +1,9 @@
 /* view/scene.h - boxes for what the camera sees: calls, GVL strips, GC planes, floors, time's grid.
  * For:     view.c.
- * Idea:    only rows inside the frustum are asked for, at about a pixel's resolution. When that is more than the budget, the
- *          resolution gets coarser for all of them (and rows too low to see are drawn several at a time); nothing is ever
- *          left out by chance, so the picture does not flicker. Lanes come nearest first, and rows from the eye's side.
+ * Idea:    only rows inside the frustum are asked for, at about a pixel's resolution; what is folded is as high as it is busy.
+ *          When that is more than the budget, the resolution gets coarser for all of them (and rows too low to see are
+ *          drawn several at a time); nothing is ever left out by chance, so the picture does not flicker. Lanes come
+ *          nearest first, and rows from the eye's side.
  * Use:     scene_build every frame; then boxes, glass, refs and labels are there until the next.
  * Memory:  arrays grow to the budget and stay.
  * Threads: one; reads the model, so under its lock.
@@ -29,7 +30,7 @@ typedef struct scene_label { /* a box wide enough for its name */
     uint32_t box;            /* index */
     uint32_t process, method; /* numbers for catalog_method_of */
     uint32_t box_count;       /* that it lies on, from box on: more than 1 for a run of folded ones */
-    uint64_t span_count;      /* calls in them */
+    uint64_t span_count;      /* calls in them, not all of this method: it takes the most time */
     float x_begin, x_end;    /* its visible part */
 } scene_label;
 
@@ -39,7 +40,7 @@ typedef struct scene_span { /* one of the program's own, and where its bar is */
     uint32_t box;        /* index */
 } scene_span;
 
-typedef struct scene_pause { /* of the GC: a pane whose id is this one's index plus 1, and a mark */
+typedef struct scene_pause { /* of the GC: a pane whose id is this one's index plus 1, or a mark */
     view_box_ref ref;
     uint32_t mark;       /* index of a box; SCENE_NO_BOX: it has none */
 } scene_pause;
@@ -68,6 +69,7 @@ typedef struct scene {
     VEC(scene_pause) pauses;       /* likewise */
     VEC(scene_bars) bars;          /* by thread */
     struct scene_run { uint32_t first_box, method; uint64_t span_count; float x_begin, x_end; } run; /* of folded boxes */
+    float row_end;                 /* where the last box of the row ended */
     uint32_t budget;               /* boxes */
     float coarseness;              /* 1: as fine as the screen */
     bool is_full;                  /* this attempt has become hopeless */
@@ -90,6 +92,9 @@ typedef struct scene_input {
 
 void scene_free(scene *s);
 void scene_build(scene *s, const scene_input *in);
+
+/* A box with a ref, as high and deep as its row: see view_box_ref's share. */
+gpu_box scene_whole_box(const scene *s, const scene_input *in, size_t index);
 
 /* World x of a time. */
 float scene_x(const scene_input *in, uint64_t time_ns);

@@ -141,6 +141,7 @@ typedef struct view_box_ref {
     uint32_t flags;      /* HISTORY_… */
     view_box_kind kind;
     bool is_open;        /* it has not ended */
+    float share;         /* of its row's height, depth or both that the box takes; a call's or state's only */
 } view_box_ref;
 
 static inline bool view_box_is_call(const view_box_ref *r) { return r->kind == VIEW_BOX_CALL || r->kind == VIEW_BOX_OPEN; }
