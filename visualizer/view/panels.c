@@ -352,7 +352,7 @@ static void draw_hint(painter *p, float left_px)
 static void draw_help(painter *p)
 {
     static const char *const keys[][2] = {
-        {"Wheel, W S", "zoom time about the pointer (Ctrl finer, Shift faster)"},
+        {"Wheel, W S", "zoom about the pointer; live: about now (Ctrl fine, Shift fast)"},
         {"A D, arrows, right drag", "move in time"},
         {"Up Down", "move along the stack"},
         {"Alt + wheel", "taller or lower rows"},
