@@ -26,7 +26,7 @@ typedef struct find {
     bool is_open;   /* the line takes the keys */
     bool is_active; /* there is something to look for */
     uint32_t generation; /* another one: what matches is another */
-    char error[80]; /* of the expression; "": none */
+    char error[80]; /* what is wrong with the text; "": nothing */
     /* What the text says. */
     char words[FIND_BYTES];
     const char *parts[FIND_PARTS], *threads[FIND_PARTS], *processes[FIND_PARTS]; /* in words */

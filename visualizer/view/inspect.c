@@ -511,8 +511,10 @@ static void step(inspect *i, nav *n, const scene *s, const scene_input *in)
     bool is_found_step = i->step == INSPECT_STEP_NEXT_FOUND || i->step == INSPECT_STEP_PREVIOUS_FOUND;
     bool is_forward = i->step == INSPECT_STEP_NEXT_FOUND || i->step == INSPECT_STEP_NEXT;
     bool is_span_step = !is_found_step && i->focus.span.is_set;
-    if (is_found_step && !i->find.is_active)
-        inspect_say(i, "nothing is looked for: / opens the line");
+    if (is_found_step && i->find.error[0])
+        inspect_say(i, i->find.error);
+    else if (is_found_step && !i->find.is_active)
+        inspect_say(i, "nothing is looked for: / opens the line; Tab leaves it and keeps what it says, Esc clears it");
     else if (!is_found_step && !has_selection(i))
         inspect_say(i, "no method is selected: click a call");
     else if (!(is_span_step ? step_span(i, in, is_forward) : step_call(i, s, in, is_forward, is_found_step)))

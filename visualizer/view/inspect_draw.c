@@ -339,7 +339,7 @@ static void draw_tip(const inspect *i, const scene_input *in, const paint *p)
 static void draw_find(inspect *i, const paint *p)
 {
     const find *f = &i->find;
-    const char *help = "name   /regex/   thread:NAME   process:PID   dur>1ms   Enter next   Shift+Enter previous   Esc clears";
+    const char *help = "name  /regex/  thread:NAME  process:PID  dur>1ms   Enter next (Shift: back)   Tab keeps it   Esc clears";
     char counts[96], calls[16];
     float width = fminf(640 * p->scale, p->width_px - 2 * EDGE_PX * p->scale), x = 0.5f * (p->width_px - width), y = 46 * p->scale;
     float height = (f->is_open ? 56 : 34) * p->scale, at = y + 23 * p->scale, text_x = x + 32 * p->scale;

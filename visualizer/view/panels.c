@@ -362,7 +362,7 @@ static void draw_help(painter *p)
         {"Enter, C", "open its source ($VISUAL, $EDITOR); copy its place"},
         {". and ,", "next and previous call of the selected method"},
         {"/ or Ctrl + F", "find: name  /regex/  thread:main  process:4711  dur>1ms"},
-        {"N, Shift + N", "next and previous match (in the line: Enter, Shift + Enter)"},
+        {"N, Shift + N", "next and previous match (in the line: Enter; Tab leaves it)"},
         {"T", "what is slow now: open calls, hottest methods"},
         {"Tab, Enter", "go through the lists; choose"},
         {"V", "colours by method, by gem or class, by length"},
