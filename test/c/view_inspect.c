@@ -229,14 +229,113 @@ TEST(the_panel_knows_who_called_the_method_and_whom_it_called)
     CHECK_EQ(d.callee_count, 2);
     CHECK_EQ(d.callees[0].method.number, b);
     CHECK_EQ(d.callees[0].calls, 1);
+    details_update(&d, (focus_method){0, hold}, &st.scene, &st.in, 0);
+    CHECK_EQ(d.callee_count, 1); /* open, too */
+    CHECK_EQ(d.callees[0].method.number, nap);
     details_update(&d, (focus_method){0, nap}, &st.scene, &st.in, 0);
     CHECK_EQ(d.open_count, 1);
     CHECK_EQ(d.open_ns, 10000000);
     CHECK_EQ(d.callers[0].method.number, hold); /* open itself */
+    CHECK_EQ(d.callee_count, 0);
     char basis[64];
-    details_basis(&d, basis, sizeof basis);
+    details_basis_of_callers(&d, basis, sizeof basis);
     CHECK_STR(basis, "of 1 call in sight");
     stage_delete(&st);
+}
+
+static const details_arc *callee_of(const details *d, uint32_t method)
+{
+    for (uint32_t i = 0; i < d->callee_count; i++)
+        if (d->callees[i].method.number == method)
+            return &d->callees[i];
+    CHECK(false);
+    return NULL;
+}
+
+TEST(callees_are_counted_one_by_one_however_short_they_are)
+{
+    session s;
+    stage st;
+    details d = {.method = FOCUS_NOTHING};
+    char basis[64];
+    session_new(&s);
+    session_process(&s, 7, "ruby short.rb");
+    uint32_t go = session_method(&s, "Ctr#go", EV_METHOD_RUBY), x = session_method(&s, "Ctr#x", EV_METHOD_RUBY);
+    uint32_t y = session_method(&s, "Ctr#y", EV_METHOD_RUBY), sleep = session_method(&s, "Kernel#sleep", EV_METHOD_C);
+    session_thread(&s, 1, "", true);
+    session_switch(&s, 1, 1);
+    for (int i = 0; i < 100; i++) {
+        session_at(&s, i * 20);
+        session_call(&s, go);
+        session_leaf(&s, x, i * 20 + 0.001, i * 20 + 0.0012);
+        session_leaf(&s, y, i * 20 + 0.002, i * 20 + 0.003);
+        session_leaf(&s, y, i * 20 + 0.003, i * 20 + 0.003); /* of no length */
+        session_leaf(&s, sleep, i * 20 + 0.004, i * 20 + 19);
+        session_return(&s);
+    }
+    stage_new(&st, &s);
+    details_update(&d, (focus_method){0, go}, &st.scene, &st.in, 1);
+    CHECK_EQ(d.callee_calls, 100);
+    CHECK_EQ(d.callee_count, 3);
+    CHECK_EQ(callee_of(&d, x)->calls, 100);
+    CHECK(callee_of(&d, x)->total_ns > 19900 && callee_of(&d, x)->total_ns < 20100);
+    CHECK_EQ(callee_of(&d, y)->calls, 200);
+    CHECK_EQ(callee_of(&d, sleep)->calls, 100);
+    details_basis_of_callees(&d, basis, sizeof basis);
+    CHECK_STR(basis, "of 100 calls in sight");
+    stage_delete(&st);
+}
+
+TEST(of_too_many_callees_the_first_are_counted_and_it_is_said)
+{
+    session s;
+    stage st;
+    details d = {.method = FOCUS_NOTHING};
+    char basis[64];
+    session_new(&s);
+    session_process(&s, 7, "ruby long.rb");
+    uint32_t go = session_method(&s, "Ctr#go", EV_METHOD_RUBY), x = session_method(&s, "Ctr#x", EV_METHOD_RUBY);
+    session_thread(&s, 1, "", true);
+    session_switch(&s, 1, 1);
+    session_call(&s, go);
+    for (int i = 0; i < 30000; i++)
+        session_leaf(&s, x, i * 0.001, i * 0.001 + 0.0005);
+    session_return(&s);
+    stage_new(&st, &s);
+    details_update(&d, (focus_method){0, go}, &st.scene, &st.in, 1);
+    CHECK(d.is_cut);
+    CHECK(d.span_count >= DETAILS_SPANS && d.span_count < DETAILS_SPANS + 1000);
+    CHECK_EQ(callee_of(&d, x)->calls, d.span_count);
+    details_basis_of_callees(&d, basis, sizeof basis);
+    CHECK_STR(basis, "the first 20.1 k, of 1 call");
+    stage_delete(&st);
+}
+
+TEST(a_rows_calls_come_page_by_page_none_lost_and_none_twice)
+{
+    session s;
+    session_new(&s);
+    session_process(&s, 7, "ruby pages.rb");
+    uint32_t leaf = session_method(&s, "Foo#leaf", EV_METHOD_RUBY);
+    session_thread(&s, 1, "", true);
+    session_switch(&s, 1, 1);
+    for (int i = 0; i < 1000; i++) /* some of no length, at one time */
+        session_leaf(&s, leaf, i / 3 * 2 + 1, i / 3 * 2 + 1 + (i % 3 == 2));
+    view_model model = session_model(&s);
+    for (size_t max = 4; max < 40; max++) {
+        history_node nodes[40];
+        calls_pages pages = {.history = model.history, .track = catalog_fiber_at(s.catalog, 0)->track, .at_ns = SESSION_BEGIN_NS, .end_ns = UINT64_MAX};
+        size_t total = 0, count;
+        uint64_t end_ns = 0;
+        while ((count = calls_page(&pages, nodes, max)) > 0) {
+            CHECK(nodes[0].begin_ns >= end_ns);
+            end_ns = nodes[count - 1].end_ns;
+            total += count;
+        }
+        CHECK_EQ(total, 1000);
+        CHECK(!pages.has_lost);
+    }
+    session_delete(&s);
 }
 
 TEST(the_panel_says_of_how_many_calls_it_knows_the_callers)
@@ -258,7 +357,7 @@ TEST(the_panel_says_of_how_many_calls_it_knows_the_callers)
     details_update(&d, (focus_method){0, leaf}, &st.scene, &st.in, 1);
     CHECK_EQ(d.sight_calls, 1200);
     CHECK_EQ(d.call_count, DETAILS_CALLS);
-    details_basis(&d, basis, sizeof basis);
+    details_basis_of_callers(&d, basis, sizeof basis);
     CHECK_STR(basis, "of 200 among 1.20 k in sight");
     stage_delete(&st);
 }

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #define NODES 64u
+#define PAGE 256u
 
 void details_place(const catalog_method *m, char *out, size_t bytes)
 {
@@ -214,33 +215,57 @@ static int longer_first(const void *a, const void *b)
     return x->total_ns > y->total_ns ? -1 : x->total_ns < y->total_ns;
 }
 
-static void look_at_call(details *d, const calls_query *q, const view_box_ref *r)
+static void add_to_arc(details_arc *arcs, uint32_t *count, focus_method m, uint64_t ns)
 {
-    history_node nodes[NODES];
+    details_arc *arc = arc_of(arcs, count, m);
+    if (!arc)
+        return;
+    arc->calls++;
+    arc->total_ns += ns;
+}
+
+static void look_for_caller(details *d, const calls_query *q, const view_box_ref *r)
+{
     calls_call call = {.begin_ns = r->begin_ns, .end_ns = r->end_ns, .track = r->track, .depth = r->depth, .process = r->process};
     uint32_t method;
     focus_method who = FOCUS_NOTHING;
-    if (calls_caller(q, &call, &method))
+    if (r->depth > 0 && !calls_caller(q, &call, &method))
+        return; /* memory has let it go */
+    if (r->depth > 0)
         who = (focus_method){r->process, method};
-    details_arc *arc = arc_of(d->callers, &d->caller_count, who);
-    if (arc) {
-        arc->calls++;
-        arc->total_ns += r->end_ns - r->begin_ns;
-    }
-    size_t count = callees_of(q->history, r, nodes);
-    for (size_t i = 0; i < count; i++) {
-        arc = arc_of(d->callees, &d->callee_count, (focus_method){r->process, nodes[i].value});
-        if (arc) {
-            arc->calls += nodes[i].span_count;
-            arc->total_ns += nodes[i].busy_ns;
+    d->caller_calls++;
+    add_to_arc(d->callers, &d->caller_count, who, r->end_ns - r->begin_ns);
+}
+
+/* One by one: a merged answer would count for the method that dominates it. */
+static void look_for_callees(details *d, const calls_query *q, const view_box_ref *r)
+{
+    history_node nodes[PAGE];
+    sim_span open;
+    size_t count;
+    bool is_whole = true;
+    if (d->span_count >= DETAILS_SPANS)
+        return;
+    calls_pages pages = {.history = q->history, .track = r->track, .depth = r->depth + 1, .at_ns = r->begin_ns, .end_ns = r->end_ns};
+    while (d->span_count < DETAILS_SPANS && (count = calls_page(&pages, nodes, PAGE)) > 0) {
+        for (size_t i = 0; i < count; i++) {
+            is_whole &= nodes[i].span_count == 1; /* else memory has let them go */
+            if (nodes[i].span_count == 1)
+                add_to_arc(d->callees, &d->callee_count, (focus_method){r->process, nodes[i].value}, nodes[i].busy_ns);
         }
+        d->span_count += (uint32_t)count;
     }
+    if (r->kind == VIEW_BOX_OPEN && view_open_frame(q->model, r->track, r->depth + 1, &open) && open.begin_ns < r->end_ns)
+        add_to_arc(d->callees, &d->callee_count, (focus_method){r->process, open.value}, r->end_ns - open.begin_ns);
+    d->is_cut = !pages.is_done;
+    d->callee_calls += is_whole;
 }
 
 static void look_in_sight(details *d, const scene *s, const scene_input *in)
 {
     calls_query q = {.model = in->model, .history = in->history};
-    d->caller_count = d->callee_count = d->call_count = 0;
+    d->caller_count = d->callee_count = d->call_count = d->caller_calls = d->callee_calls = d->span_count = 0;
+    d->is_cut = false;
     d->sight_calls = d->sight_ns = d->open_count = d->open_ns = d->open_longest_ns = 0;
     for (size_t i = 0; i < s->refs.count; i++) {
         const view_box_ref *r = &s->refs.items[i];
@@ -257,7 +282,8 @@ static void look_in_sight(details *d, const scene *s, const scene_input *in)
         }
         if (r->span_count == 1 && d->call_count < DETAILS_CALLS) {
             d->call_count++;
-            look_at_call(d, &q, r);
+            look_for_caller(d, &q, r);
+            look_for_callees(d, &q, r);
         }
     }
     qsort(d->callers, d->caller_count, sizeof *d->callers, longer_first);
@@ -307,15 +333,28 @@ void details_update(details *d, focus_method method, const scene *s, const scene
     look_in_sight(d, s, in);
 }
 
-void details_basis(const details *d, char *out, size_t bytes)
+static void basis(const details *d, uint32_t looked_at, char *out, size_t bytes)
 {
     char looked[16], all[16];
-    label_count((double)d->call_count, looked);
+    label_count((double)looked_at, looked);
     label_count((double)d->sight_calls, all);
     if (d->call_count == 0)
         snprintf(out, bytes, "no single call in sight");
-    else if (d->call_count < d->sight_calls)
+    else if (looked_at < d->sight_calls)
         snprintf(out, bytes, "of %s among %s in sight", looked, all);
     else
-        snprintf(out, bytes, "of %s %s in sight", looked, d->call_count == 1 ? "call" : "calls");
+        snprintf(out, bytes, "of %s %s in sight", looked, looked_at == 1 ? "call" : "calls");
+}
+
+void details_basis_of_callers(const details *d, char *out, size_t bytes) { basis(d, d->caller_calls, out, bytes); }
+
+void details_basis_of_callees(const details *d, char *out, size_t bytes)
+{
+    char spans[16], looked[16];
+    label_count((double)d->span_count, spans);
+    label_count((double)d->callee_calls, looked);
+    if (d->is_cut)
+        snprintf(out, bytes, "the first %s, of %s %s", spans, looked, d->callee_calls == 1 ? "call" : "calls");
+    else
+        basis(d, d->callee_calls, out, bytes);
 }

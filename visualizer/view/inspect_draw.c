@@ -131,10 +131,9 @@ static void draw_figures(column *c)
     figure_row(c, "in sight", a, "open now", b);
 }
 
-static void draw_arcs(column *c, const char *name, const details_arc *arcs, uint32_t count)
+static void draw_arcs(column *c, const char *name, const char *aside, const details_arc *arcs, uint32_t count)
 {
-    char aside[64], calls[16], time[24], figure[48];
-    details_basis(&c->i->details, aside, sizeof aside);
+    char calls[16], time[24], figure[48];
     heading(c, name, aside);
     for (uint32_t n = 0; n < count && has_room(c, 1); n++) {
         label_count((double)arcs[n].calls, calls);
@@ -151,7 +150,7 @@ static void draw_details(column *c)
     const details *d = &c->i->details;
     const paint *p = c->p;
     const catalog_method *m = catalog_method_of(c->in->model->catalog, d->method.process, d->method.number);
-    char place[4096];
+    char place[4096], aside[64];
     uint32_t arcs_max = c->i->has_hot ? 3 : 6, callers = min_u32(d->caller_count, arcs_max), callees = min_u32(d->callee_count, arcs_max);
     float rows = 4 + (c->in->model->figures ? 4.0f + (c->in->model->is_file ? 1.0f : 0.0f) : 1.0f) + (float)callers + (float)callees + 1.2f;
     float height = fminf(rows * ROW_PX * p->scale + 34 * p->scale, c->bottom - c->y), top = c->y;
@@ -168,8 +167,10 @@ static void draw_details(column *c)
     paint_path(p, left(c), baseline(c, c->y), place[0] ? place : "no source known", c->width - 2 * PAD_PX * p->scale, PAINT_SMALL, PALETTE_TEXT_DIM);
     c->y += ROW_PX * p->scale + 4 * p->scale;
     draw_figures(c);
-    draw_arcs(c, "called by", d->callers, callers);
-    draw_arcs(c, "calls", d->callees, callees);
+    details_basis_of_callers(d, aside, sizeof aside);
+    draw_arcs(c, "called by", aside, d->callers, callers);
+    details_basis_of_callees(d, aside, sizeof aside);
+    draw_arcs(c, "calls", aside, d->callees, callees);
     paint_text(p, left(c), c->bottom - 8 * p->scale, m->path_bytes ? "Enter source   C copy   . , next   F frame   Esc" : "C copy   . , next call   F frame   Esc",
                11, PALETTE_TEXT_DIM);
     c->bottom = outer;
