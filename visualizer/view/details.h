@@ -10,6 +10,7 @@
 
 #include "view/calls.h"
 #include "view/focus.h"
+#include "view/tally.h"
 
 #define DETAILS_CALLS 200u
 #define DETAILS_SPANS 20000u
@@ -25,15 +26,15 @@ typedef struct details {
     focus_method method;
     figures_method all;     /* over the session; zero where nobody counts */
     double calls_per_s;     /* of a recording: on average */
-    uint64_t open_count;    /* calls of it that are open, on the threads in sight */
-    uint64_t open_ns, open_longest_ns; /* their time so far */
+    tally_open open;        /* calls of it that are open, with their time so far */
     details_arc callers[DETAILS_ARCS], callees[DETAILS_ARCS]; /* most time first */
     uint32_t caller_count, callee_count;
     uint32_t call_count;                   /* calls that were looked at */
     uint32_t caller_calls, callee_calls;   /* … and whose caller, and callees, are known */
     uint32_t span_count;                   /* calls that these made */
     bool is_cut;                           /* … of the last one only the first ones: there were too many */
-    uint64_t sight_calls, sight_ns; /* of the boxes in sight; folded ones by what they mostly are */
+    tally_sum sight;                /* calls in the time that is in sight, on all rows */
+    tally tally;                    /* … as they are counted */
     uint64_t rate_calls, rate_ns;   /* what calls_per_s counts from */
     double age_s;
 } details;
