@@ -839,6 +839,19 @@ TEST(letters_in_the_search_line_move_nothing_and_enter_goes_to_the_next_match)
     hand_delete(&h);
 }
 
+TEST(what_is_wrong_in_the_search_line_stays_said_until_escape)
+{
+    hand h;
+    hand_new(&h);
+    size_t plain = h.frame.quad_count;
+    hand_type(&h, "/dur>nan");
+    hand_key(&h, VIEW_KEY_TAB, 0); /* closes the line */
+    CHECK(h.frame.quad_count > plain + 20);
+    hand_key(&h, VIEW_KEY_ESC, 0);
+    CHECK_EQ(h.frame.quad_count, plain);
+    hand_delete(&h);
+}
+
 TEST(r_asks_for_a_recording_and_its_sign_is_drawn_but_not_into_the_search_line)
 {
     hand h;

@@ -46,6 +46,9 @@ void find_set(find *f, const char *text);
 void find_insert(find *f, const char *utf8);
 bool find_key(find *f, view_key key, uint32_t modifiers); /* editing keys; true: it was one */
 
+/* Does it say anything, right or wrong, or is it open? Then it is drawn, and Esc clears it. */
+static inline bool find_is_shown(const find *f) { return f->is_open || f->is_active || f->error[0]; }
+
 bool find_method(const find *f, const catalog_method *m);
 bool find_thread(const find *f, const catalog *c, uint32_t thread);   /* by name, number and process */
 bool find_duration(const find *f, uint64_t ns);

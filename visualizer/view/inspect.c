@@ -149,7 +149,7 @@ static bool take_button(inspect *i, const view_input_event *e, const nav *n, boo
 static bool take_escape(inspect *i, bool *changes)
 {
     *changes = true;
-    if (i->find.is_open || i->find.is_active)
+    if (find_is_shown(&i->find))
         find_clear(&i->find);
     else if (i->tabbed)
         i->tabbed = 0;

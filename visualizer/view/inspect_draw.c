@@ -511,7 +511,7 @@ void inspect_draw(inspect *i, const scene_input *in, const paint *p)
                 .bottom = p->height_px - 70 * p->scale};
     c.x = p->width_px - c.width - EDGE_PX * p->scale;
     i->place_count = 0;
-    if (i->find.is_open || i->find.is_active)
+    if (find_is_shown(&i->find))
         c.y += (i->find.is_open ? 46 : 24) * p->scale;
     if (i->focus.selected.process != CATALOG_NONE)
         draw_details(&c);
@@ -519,7 +519,7 @@ void inspect_draw(inspect *i, const scene_input *in, const paint *p)
         draw_span(&c);
     if (i->has_hot)
         draw_hot(&c);
-    if (i->find.is_open || i->find.is_active)
+    if (find_is_shown(&i->find))
         draw_find(i, p);
     draw_measure(in, p);
     inspect_draw_line(i, p);
