@@ -6,7 +6,7 @@
 
 #define PAGE 256u
 #define OPEN 64u
-#define NODE_COST 4u /* spans' worth of work that a node takes where short calls are passed over */
+#define NODE_COST 2u /* spans' worth of work that a node takes where short calls are passed over */
 
 void tally_free(tally *t)
 {

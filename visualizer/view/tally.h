@@ -13,7 +13,7 @@
 #include "view/calls.h"
 #include "view/focus.h"
 
-#define TALLY_SPANS 30000u
+#define TALLY_SPANS 12000u
 
 typedef struct tally_query {
     const view_model *model;
