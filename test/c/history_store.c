@@ -453,6 +453,23 @@ TEST(empty_spans_alone_give_one_of_their_values)
     history_delete(h);
 }
 
+TEST(at_a_resolution_of_nothing_each_span_comes_by_itself)
+{
+    enum { COUNT = 5000 };
+    static sim_span spans[COUNT];
+    static history_node out[COUNT + 1];
+    for (uint32_t i = 0; i < COUNT; i++) /* two of no length, one of 1 ns, one after another */
+        spans[i] = span_of(10 + i / 3, 10 + i / 3 + (i % 3 == 2), i, 0);
+    history *h = filled(spans, COUNT);
+    CHECK_EQ(history_query(h, 0, 0, 0, UINT64_MAX, 0, out, COUNT + 1), COUNT);
+    for (uint32_t i = 0; i < COUNT; i++) {
+        CHECK_EQ(out[i].span_count, 1);
+        CHECK_EQ(out[i].value, i);
+    }
+    CHECK(history_query(h, 0, 0, 0, UINT64_MAX, 1, out, COUNT + 1) < COUNT);
+    history_delete(h);
+}
+
 TEST(a_busy_value_dominates_all_the_way_up)
 {
     history *h;

@@ -260,6 +260,39 @@ TEST(the_wheel_zooms_about_the_pointer_in_every_camera)
     }
 }
 
+TEST(what_has_ended_zooms_about_the_pointer_also_at_its_end)
+{
+    for (int mode = 0; mode < 3; mode++) {
+        nav n = started((view_camera)mode, 4.6e9);
+        nav_step(&n, &n.scene, 4.6e9, true, INFINITY, WIDTH, HEIGHT);
+        CHECK(n.is_following);
+        double x, time_ns;
+        CHECK(camera_film_x(&n.camera, 400, 420, n.scene.z_end, &x));
+        time_ns = camera_time(&n.pose, x);
+        double before = n.pose.window_ns;
+        for (int i = 0; i < 6; i++) {
+            wheel(&n, 1, 0, 400, 420);
+            step(&n, 4.6e9, 0.016);
+        }
+        for (int i = 0; i < 200; i++)
+            step(&n, 4.6e9, 0.016);
+        CHECK(n.pose.window_ns < 0.5 * before);
+        CHECK(camera_film_x(&n.camera, 400, 420, n.scene.z_end, &x));
+        CHECK_NEAR(camera_time(&n.pose, x), time_ns, before * 1e-4);
+    }
+}
+
+TEST(beside_the_film_the_wheel_zooms_about_its_end)
+{
+    nav n = started(VIEW_CAMERA_FLAME, 4.6e9);
+    nav_step(&n, &n.scene, 4.6e9, true, INFINITY, WIDTH, HEIGHT);
+    double end_x = camera_x(&n.pose, 4.6e9);
+    wheel(&n, 20, 0, WIDTH - 1, 360);
+    for (int i = 0; i < 200; i++)
+        step(&n, 4.6e9, 0.016);
+    CHECK_NEAR(camera_x(&n.pose, 4.6e9), end_x, 1e-3);
+}
+
 TEST(ctrl_zooms_finer_and_shift_faster)
 {
     double windows[3];

@@ -83,6 +83,30 @@ TEST(a_length_that_is_no_number_filters_nothing)
     check_durations("dur<infinity", 0, UINT64_MAX);
 }
 
+static void check_error(const char *text, const char *error)
+{
+    find f;
+    find_init(&f);
+    find_set(&f, text);
+    CHECK_STR(f.error, error);
+    find_free(&f);
+}
+
+TEST(a_filter_that_is_not_understood_says_so)
+{
+    check_error("dur>", "dur: of what length?");
+    check_error("dur>= stir", "dur: of what length?");
+    check_error("dur>nan", "no length: nan (1ms, 20us, 2s)");
+    check_error("dur<-5ms", "no length: -5ms (1ms, 20us, 2s)");
+    check_error("dur>1sstir", "no length: 1sstir (1ms, 20us, 2s)");
+    check_error("stir thread:", "thread: of what name?");
+    check_error("process:", "process: of what name?");
+    check_error("pid: dur>nan", "process: of what name?"); /* one at a time */
+    check_error("a b c d e f g h i j", "too many words: i");
+    check_error("dur>nan /(/", "no length: nan (1ms, 20us, 2s)");
+    check_error("dur>1ms thread:Chen process:99 stir /x/", "");
+}
+
 TEST(threads_and_processes_are_chosen_by_name_and_number)
 {
     session s;

@@ -216,8 +216,8 @@ TEST(the_panel_knows_who_called_the_method_and_whom_it_called)
     make_small(&s);
     stage_new(&st, &s);
     details_update(&d, (focus_method){0, a}, &st.scene, &st.in, 1);
-    CHECK_EQ(d.sight_calls, 2);
-    CHECK_EQ(d.sight_ns, 30000000);
+    CHECK_EQ(d.sight.calls, 2);
+    CHECK_EQ(d.sight.ns, 30000000);
     CHECK_EQ(d.caller_count, 2);
     CHECK_EQ(d.callers[0].method.number, run);
     CHECK_EQ(d.callers[0].total_ns, 20000000);
@@ -229,14 +229,113 @@ TEST(the_panel_knows_who_called_the_method_and_whom_it_called)
     CHECK_EQ(d.callee_count, 2);
     CHECK_EQ(d.callees[0].method.number, b);
     CHECK_EQ(d.callees[0].calls, 1);
+    details_update(&d, (focus_method){0, hold}, &st.scene, &st.in, 0);
+    CHECK_EQ(d.callee_count, 1); /* open, too */
+    CHECK_EQ(d.callees[0].method.number, nap);
     details_update(&d, (focus_method){0, nap}, &st.scene, &st.in, 0);
-    CHECK_EQ(d.open_count, 1);
-    CHECK_EQ(d.open_ns, 10000000);
+    CHECK_EQ(d.open.calls, 1);
+    CHECK_EQ(d.open.ns, 10000000);
     CHECK_EQ(d.callers[0].method.number, hold); /* open itself */
+    CHECK_EQ(d.callee_count, 0);
     char basis[64];
-    details_basis(&d, basis, sizeof basis);
+    details_basis_of_callers(&d, basis, sizeof basis);
     CHECK_STR(basis, "of 1 call in sight");
     stage_delete(&st);
+}
+
+static const details_arc *callee_of(const details *d, uint32_t method)
+{
+    for (uint32_t i = 0; i < d->callee_count; i++)
+        if (d->callees[i].method.number == method)
+            return &d->callees[i];
+    CHECK(false);
+    return NULL;
+}
+
+TEST(callees_are_counted_one_by_one_however_short_they_are)
+{
+    session s;
+    stage st;
+    details d = {.method = FOCUS_NOTHING};
+    char basis[64];
+    session_new(&s);
+    session_process(&s, 7, "ruby short.rb");
+    uint32_t go = session_method(&s, "Ctr#go", EV_METHOD_RUBY), x = session_method(&s, "Ctr#x", EV_METHOD_RUBY);
+    uint32_t y = session_method(&s, "Ctr#y", EV_METHOD_RUBY), sleep = session_method(&s, "Kernel#sleep", EV_METHOD_C);
+    session_thread(&s, 1, "", true);
+    session_switch(&s, 1, 1);
+    for (int i = 0; i < 100; i++) {
+        session_at(&s, i * 20);
+        session_call(&s, go);
+        session_leaf(&s, x, i * 20 + 0.001, i * 20 + 0.0012);
+        session_leaf(&s, y, i * 20 + 0.002, i * 20 + 0.003);
+        session_leaf(&s, y, i * 20 + 0.003, i * 20 + 0.003); /* of no length */
+        session_leaf(&s, sleep, i * 20 + 0.004, i * 20 + 19);
+        session_return(&s);
+    }
+    stage_new(&st, &s);
+    details_update(&d, (focus_method){0, go}, &st.scene, &st.in, 1);
+    CHECK_EQ(d.callee_calls, 100);
+    CHECK_EQ(d.callee_count, 3);
+    CHECK_EQ(callee_of(&d, x)->calls, 100);
+    CHECK(callee_of(&d, x)->total_ns > 19900 && callee_of(&d, x)->total_ns < 20100);
+    CHECK_EQ(callee_of(&d, y)->calls, 200);
+    CHECK_EQ(callee_of(&d, sleep)->calls, 100);
+    details_basis_of_callees(&d, basis, sizeof basis);
+    CHECK_STR(basis, "of 100 calls in sight");
+    stage_delete(&st);
+}
+
+TEST(of_too_many_callees_the_first_are_counted_and_it_is_said)
+{
+    session s;
+    stage st;
+    details d = {.method = FOCUS_NOTHING};
+    char basis[64];
+    session_new(&s);
+    session_process(&s, 7, "ruby long.rb");
+    uint32_t go = session_method(&s, "Ctr#go", EV_METHOD_RUBY), x = session_method(&s, "Ctr#x", EV_METHOD_RUBY);
+    session_thread(&s, 1, "", true);
+    session_switch(&s, 1, 1);
+    session_call(&s, go);
+    for (int i = 0; i < 30000; i++)
+        session_leaf(&s, x, i * 0.001, i * 0.001 + 0.0005);
+    session_return(&s);
+    stage_new(&st, &s);
+    details_update(&d, (focus_method){0, go}, &st.scene, &st.in, 1);
+    CHECK(d.is_cut);
+    CHECK(d.span_count >= DETAILS_SPANS && d.span_count < DETAILS_SPANS + 1000);
+    CHECK_EQ(callee_of(&d, x)->calls, d.span_count);
+    details_basis_of_callees(&d, basis, sizeof basis);
+    CHECK_STR(basis, "the first 20.1 k, of 1 call");
+    stage_delete(&st);
+}
+
+TEST(a_rows_calls_come_page_by_page_none_lost_and_none_twice)
+{
+    session s;
+    session_new(&s);
+    session_process(&s, 7, "ruby pages.rb");
+    uint32_t leaf = session_method(&s, "Foo#leaf", EV_METHOD_RUBY);
+    session_thread(&s, 1, "", true);
+    session_switch(&s, 1, 1);
+    for (int i = 0; i < 1000; i++) /* some of no length, at one time */
+        session_leaf(&s, leaf, i / 3 * 2 + 1, i / 3 * 2 + 1 + (i % 3 == 2));
+    view_model model = session_model(&s);
+    for (size_t max = 4; max < 40; max++) {
+        history_node nodes[40];
+        calls_pages pages = {.history = model.history, .track = catalog_fiber_at(s.catalog, 0)->track, .at_ns = SESSION_BEGIN_NS, .end_ns = UINT64_MAX};
+        size_t total = 0, count;
+        uint64_t end_ns = 0;
+        while ((count = calls_page(&pages, nodes, max)) > 0) {
+            CHECK(nodes[0].begin_ns >= end_ns);
+            end_ns = nodes[count - 1].end_ns;
+            total += count;
+        }
+        CHECK_EQ(total, 1000);
+        CHECK(!pages.has_lost);
+    }
+    session_delete(&s);
 }
 
 TEST(the_panel_says_of_how_many_calls_it_knows_the_callers)
@@ -256,11 +355,173 @@ TEST(the_panel_says_of_how_many_calls_it_knows_the_callers)
         session_leaf(&s, leaf, 3000 + i * 0.01, 3000.005 + i * 0.01);
     stage_new(&st, &s);
     details_update(&d, (focus_method){0, leaf}, &st.scene, &st.in, 1);
-    CHECK_EQ(d.sight_calls, 1200);
+    CHECK_EQ(d.sight.calls, 1200);
     CHECK_EQ(d.call_count, DETAILS_CALLS);
-    details_basis(&d, basis, sizeof basis);
+    details_basis_of_callers(&d, basis, sizeof basis);
     CHECK_STR(basis, "of 200 among 1.20 k in sight");
     stage_delete(&st);
+}
+
+/* A cook, in main: 40 batches of 100 ms, in each 1000 folds of 50 us and 1000 stirs of 2 us, 30 rows up. Two more stirs in Chen. */
+static uint32_t work, fold, stir;
+static void make_kitchen(session *s)
+{
+    session_new(s);
+    session_process(s, 7, "ruby kitchen.rb");
+    work = session_method(s, "Cook#work", EV_METHOD_RUBY);
+    fold = session_method(s, "Cook#fold", EV_METHOD_RUBY);
+    stir = session_method(s, "Cook#stir", EV_METHOD_RUBY);
+    session_thread(s, 1, "", true);
+    session_thread(s, 2, "Chen", false);
+    session_switch(s, 1, 1);
+    for (int batch = 0; batch < 40; batch++) {
+        session_at(s, batch * 100);
+        for (int i = 0; i < 30; i++)
+            session_call(s, work);
+        for (int i = 0; i < 1000; i++) {
+            session_leaf(s, fold, batch * 100 + i * 0.09, batch * 100 + i * 0.09 + 0.05);
+            session_leaf(s, stir, batch * 100 + i * 0.09 + 0.06, batch * 100 + i * 0.09 + 0.062);
+        }
+        session_at(s, batch * 100 + 95);
+        for (int i = 0; i < 30; i++)
+            session_return(s);
+    }
+    session_at(s, 4000);
+    session_switch(s, 2, 2);
+    session_leaf(s, stir, 4001, 4002);
+    session_leaf(s, stir, 4003, 4010);
+}
+
+/* What the panel says of a method, when all is counted. */
+static details details_of(const stage *st, uint32_t method)
+{
+    details d = {.method = FOCUS_NOTHING};
+    details_update(&d, (focus_method){0, method}, &st->scene, &st->in, 1);
+    for (int frame = 0; frame < 100 && d.tally.is_running; frame++)
+        details_update(&d, (focus_method){0, method}, &st->scene, &st->in, 0.016);
+    return d;
+}
+
+TEST(calls_in_sight_are_those_of_the_time_in_sight_folded_or_off_the_screen)
+{
+    session s;
+    stage st;
+    make_kitchen(&s);
+    stage_new(&st, &s);
+    for (int is_all = 1; is_all >= 0; is_all--) {
+        if (!is_all)
+            nav_show(&st.nav, 1010e6, 1980e6, true);
+        stage_build(&st);
+        for (int counts = 0; counts < 2; counts++) { /* with and without figures.h */
+            st.model.figures = counts ? NULL : s.figures;
+            details d = details_of(&st, fold);
+            CHECK(d.sight.is_exact);
+            CHECK(is_all ? d.sight.calls == 40000 : d.sight.calls > 9000 && d.sight.calls < 11000);
+            details e = details_of(&st, stir);
+            CHECK(e.sight.is_exact);
+            CHECK_EQ(e.sight.calls, is_all ? 40002 : d.sight.calls);
+        }
+    }
+    stage_delete(&st);
+}
+
+static void check_found(inspect *i, const stage *st, const char *text, const char *said)
+{
+    char line[96];
+    find_set(&i->find, text);
+    inspect_begin(i, &st->model);
+    inspect_count(i, &st->scene, &st->in, 0.016);
+    for (int frame = 0; frame < 100 && i->tally.is_running; frame++)
+        inspect_count(i, &st->scene, &st->in, 0.016);
+    inspect_found(i, line, sizeof line);
+    CHECK_STR(line, said);
+}
+
+TEST(what_is_found_is_counted_by_all_that_is_asked_for)
+{
+    session s;
+    stage st;
+    inspect *i = calloc(1, sizeof *i);
+    CHECK(i);
+    make_kitchen(&s);
+    stage_new(&st, &s);
+    inspect_init(i, 1);
+    check_found(i, &st, "cook", "3 methods, 81.2 k calls in sight");
+    check_found(i, &st, "/^Cook#(work|stir)$/", "2 methods, 41.2 k calls in sight");
+    check_found(i, &st, "thread:Chen", "1 method, 2 calls in sight");
+    check_found(i, &st, "thread:Chen fold", "0 methods, 0 calls in sight");
+    check_found(i, &st, "process:99", "0 methods, 0 calls in sight");
+    check_found(i, &st, "process:7 stir", "1 method, 40.0 k calls in sight");
+    check_found(i, &st, "dur>1ms", "2 methods, 1.20 k calls in sight");
+    check_found(i, &st, "dur>5ms thread:2", "1 method, 1 call in sight");
+    check_found(i, &st, "dur<10us", "1 method, 40.0 k calls in sight");
+    nav_show(&st.nav, 4000.5e6, 4002.5e6, true);
+    stage_build(&st);
+    check_found(i, &st, "stir", "1 method, 1 call in sight");
+    inspect_free(i);
+    free(i);
+    stage_delete(&st);
+}
+
+static bool is_any(void *context, const calls_call *call) { return context == NULL && call->method > 0; }
+
+TEST(until_all_is_counted_it_is_a_least_number)
+{
+    session s;
+    make_kitchen(&s);
+    view_model model = session_model(&s);
+    tally t = {0};
+    tally_query q = {.model = &model, .history = s.history, .begin_ns = SESSION_BEGIN_NS, .end_ns = model.now_ns, .match = is_any, .wants_methods = true};
+    uint64_t before = 0;
+    int frames = 0;
+    tally_begin(&t, &q, true);
+    for (tally_go_on(&t, &q); t.is_running; tally_go_on(&t, &q), frames++) {
+        CHECK(!t.shown.is_exact && t.shown.calls > before && t.shown.calls < 81202);
+        before = t.shown.calls;
+    }
+    CHECK(frames >= 2);
+    CHECK(t.shown.is_exact);
+    CHECK_EQ(t.shown.calls, 81202);
+    CHECK_EQ(t.shown.methods, 3);
+    tally_begin(&t, &q, false); /* nothing is new */
+    CHECK(!t.is_running && !tally_is_behind(&t, q.begin_ns, q.end_ns));
+    q.end_ns -= 1000000000;
+    CHECK(tally_is_behind(&t, q.begin_ns, q.end_ns));
+    tally_begin(&t, &q, false);
+    tally_go_on(&t, &q);
+    CHECK(t.is_running);
+    CHECK_EQ(t.shown.calls, 81202); /* the last that is known, until there is another */
+    tally_free(&t);
+    session_delete(&s);
+}
+
+TEST(what_memory_has_let_go_makes_it_a_least_number)
+{
+    enum { COUNT = 400000 };
+    session s;
+    history *small;
+    make_kitchen(&s);
+    view_model model = session_model(&s);
+    CHECK_EQ(history_new(&small, HISTORY_BUDGET_MIN), 0);
+    for (uint64_t i = 0; i < COUNT; i++) {
+        sim_span span = {.begin_ns = SESSION_BEGIN_NS + i * 10, .end_ns = SESSION_BEGIN_NS + i * 10 + 5, .value = fold};
+        CHECK_EQ(history_append(small, catalog_fiber_at(s.catalog, 0)->track, &span, 1), 0);
+    }
+    tally t = {0};
+    tally_query q = {.model = &model, .history = small, .begin_ns = SESSION_BEGIN_NS, .end_ns = model.now_ns, .match = is_any};
+    tally_begin(&t, &q, true);
+    while (t.is_running)
+        tally_go_on(&t, &q);
+    CHECK(!t.shown.is_exact);
+    CHECK(t.shown.calls > 0 && t.shown.calls < COUNT);
+    q.begin_ns = SESSION_BEGIN_NS + (COUNT - 1000) * 10 + 7; /* of late all are known */
+    tally_begin(&t, &q, false);
+    while (t.is_running)
+        tally_go_on(&t, &q);
+    CHECK(t.shown.is_exact);
+    CHECK_EQ(t.shown.calls, 999);
+    history_delete(small);
+    session_delete(&s);
 }
 
 static const view_box_ref *ref_of(const stage *st, uint32_t method, double begin_ms)
@@ -575,6 +836,19 @@ TEST(letters_in_the_search_line_move_nothing_and_enter_goes_to_the_next_match)
     CHECK_STR(hand_copied(&h), "Foo#a"); /* the search is gone first, the selection stays */
     hand_key(&h, VIEW_KEY_ESC, 0);
     CHECK_STR(hand_copied(&h), "");
+    hand_delete(&h);
+}
+
+TEST(what_is_wrong_in_the_search_line_stays_said_until_escape)
+{
+    hand h;
+    hand_new(&h);
+    size_t plain = h.frame.quad_count;
+    hand_type(&h, "/dur>nan");
+    hand_key(&h, VIEW_KEY_TAB, 0); /* closes the line */
+    CHECK(h.frame.quad_count > plain + 20);
+    hand_key(&h, VIEW_KEY_ESC, 0);
+    CHECK_EQ(h.frame.quad_count, plain);
     hand_delete(&h);
 }
 

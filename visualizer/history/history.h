@@ -76,8 +76,8 @@ int history_append(history *h, uint32_t track, const sim_span *spans, size_t spa
 /* Rows of a track: depths [0, n). */
 uint32_t history_rows(const history *h, uint32_t track);
 
-/* What of the row lies in [begin_ns, end_ns), at a resolution (ns, at least 1): nodes in time order, not overlapping, each
- * the exact sum of spans that follow one another. Together they are all spans with begin < end_ns and end > begin_ns, whole.
+/* What of the row lies in [begin_ns, end_ns), at a resolution (ns; 0: each span by itself): nodes in time order, not overlapping,
+ * each the exact sum of spans that follow one another. Together they are all spans with begin < end_ns and end > begin_ns, whole.
  *
  *     spans    |--------| |-| ||| |          |-|   |-------|
  *     answer   [ single ] [ merged]       [single] [ single]       resolution  |<----->|

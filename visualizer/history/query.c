@@ -4,7 +4,8 @@
 
 #define CANDIDATES 4u
 
-/* Spans and nodes of one row come in time order; neighbours that fit into resolution_ns together become one answer. */
+/* Spans and nodes of one row come in time order; neighbours that fit into resolution_ns together become one answer. At a
+ * resolution of 0 none do, not even empty ones at one time. */
 typedef struct walk {
     const row *row;
     uint64_t begin_ns, end_ns, resolution_ns, visited;
@@ -52,7 +53,7 @@ static bool close_open(walk *w)
 
 static bool fits_open(const walk *w, const history_node *piece)
 {
-    return w->open.span_count && piece->begin_ns < w->cell_end_ns && piece->end_ns - w->open.begin_ns <= w->resolution_ns;
+    return w->open.span_count && w->resolution_ns && piece->begin_ns < w->cell_end_ns && piece->end_ns - w->open.begin_ns <= w->resolution_ns;
 }
 
 static uint64_t cell_end(const walk *w, uint64_t at_ns)
@@ -143,7 +144,7 @@ static bool walk_items(walk *w, unsigned level, uint64_t from, uint64_t to)
         if (n->end_ns <= w->begin_ns)
             continue;
         bool is_inside = n->begin_ns > w->begin_ns && (w->by_cells || n->end_ns < w->end_ns);
-        bool is_narrow = is_inside && n->end_ns - n->begin_ns <= w->resolution_ns;
+        bool is_narrow = is_inside && w->resolution_ns && n->end_ns - n->begin_ns <= w->resolution_ns;
         bool is_bottom = slot * group < below_live_from;
         bool go_on = is_narrow || is_bottom ? take_node(w, n, level, slot)
                                             : walk_items(w, level - 1, slot * group, (slot + 1) * group);
@@ -180,7 +181,7 @@ static size_t run_query(walk *w, const history *h, uint32_t track, uint32_t dept
 size_t history_query_counted(const history *h, uint32_t track, uint32_t depth, uint64_t begin_ns, uint64_t end_ns,
                              uint64_t resolution_ns, bool by_cells, history_node *out, size_t max, uint64_t *visited)
 {
-    walk w = {.begin_ns = begin_ns, .end_ns = end_ns, .resolution_ns = resolution_ns ? resolution_ns : 1, .out = out,
+    walk w = {.begin_ns = begin_ns, .end_ns = end_ns, .resolution_ns = by_cells && !resolution_ns ? 1 : resolution_ns, .out = out,
               .max = max, .by_cells = by_cells};
     size_t count = run_query(&w, h, track, depth);
     *visited = w.visited;
@@ -202,9 +203,8 @@ static size_t answer(const history *h, uint32_t track, uint32_t depth, uint64_t 
                      bool by_cells, history_node *out, size_t max)
 {
     uint64_t visited;
-    resolution_ns = resolution_ns ? resolution_ns : 1;
     size_t count = history_query_counted(h, track, depth, begin_ns, end_ns, resolution_ns, by_cells, out, max, &visited);
-    return add_outline(h, track, depth, begin_ns, end_ns, resolution_ns, by_cells, out, max, count);
+    return add_outline(h, track, depth, begin_ns, end_ns, resolution_ns ? resolution_ns : 1, by_cells, out, max, count);
 }
 
 size_t history_query(const history *h, uint32_t track, uint32_t depth, uint64_t begin_ns, uint64_t end_ns,

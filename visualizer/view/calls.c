@@ -120,6 +120,22 @@ bool calls_before(const calls_query *q, uint64_t time_ns, calls_call *out)
     return false;
 }
 
+size_t calls_page(calls_pages *p, history_node *nodes, size_t max)
+{
+    size_t count = p->is_done ? 0 : history_query(p->history, p->track, p->depth, p->at_ns, p->end_ns, p->resolution_ns, nodes, max);
+    p->is_done |= count < max;
+    if (p->is_done)
+        return count;
+    /* Of those that end together with the last there may be more: all of them are left to the next page. */
+    uint64_t end_ns = nodes[count - 1].end_ns;
+    size_t kept = count;
+    while (kept > 0 && nodes[kept - 1].end_ns == end_ns)
+        kept--;
+    p->has_lost |= kept == 0;
+    p->at_ns = kept ? end_ns - 1 : end_ns;
+    return kept ? kept : count;
+}
+
 bool calls_caller(const calls_query *q, const calls_call *call, uint32_t *method)
 {
     history_node node;
@@ -130,7 +146,8 @@ bool calls_caller(const calls_query *q, const calls_call *call, uint32_t *method
         *method = open.value;
         return true;
     }
-    if (history_query(q->history, call->track, call->depth - 1, call->begin_ns, call->begin_ns + 1, 1, &node, 1) != 1 || node.span_count != 1)
+    if (history_query(q->history, call->track, call->depth - 1, call->begin_ns, call->begin_ns + 1, 0, &node, 1) != 1 || node.span_count != 1 ||
+        node.begin_ns > call->begin_ns || node.end_ns < call->end_ns)
         return false;
     *method = node.value;
     return true;

@@ -33,6 +33,17 @@ typedef struct calls_query {
 bool calls_after(const calls_query *q, uint64_t time_ns, calls_call *out);
 bool calls_before(const calls_query *q, uint64_t time_ns, calls_call *out);
 
+/* A row's nodes page by page, as history_query has them. At a resolution of 0 none is lost between pages and none comes
+ * twice; at another this holds for those that are longer. */
+typedef struct calls_pages {
+    const history *history;
+    uint32_t track, depth;
+    uint64_t at_ns, end_ns, resolution_ns;
+    bool is_done;
+    bool has_lost; /* more empty calls lay at one time than a page holds */
+} calls_pages;
+size_t calls_page(calls_pages *p, history_node *nodes, size_t max); /* 0: there are no more */
+
 /* The method that called it. False: it is the lowest of its stack, or memory has let the caller go. */
 bool calls_caller(const calls_query *q, const calls_call *call, uint32_t *method);
 

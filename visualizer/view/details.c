@@ -10,6 +10,7 @@
 #include <string.h>
 
 #define NODES 64u
+#define PAGE 256u
 
 void details_place(const catalog_method *m, char *out, size_t bytes)
 {
@@ -214,54 +215,97 @@ static int longer_first(const void *a, const void *b)
     return x->total_ns > y->total_ns ? -1 : x->total_ns < y->total_ns;
 }
 
-static void look_at_call(details *d, const calls_query *q, const view_box_ref *r)
+static void add_to_arc(details_arc *arcs, uint32_t *count, focus_method m, uint64_t ns)
 {
-    history_node nodes[NODES];
+    details_arc *arc = arc_of(arcs, count, m);
+    if (!arc)
+        return;
+    arc->calls++;
+    arc->total_ns += ns;
+}
+
+static void look_for_caller(details *d, const calls_query *q, const view_box_ref *r)
+{
     calls_call call = {.begin_ns = r->begin_ns, .end_ns = r->end_ns, .track = r->track, .depth = r->depth, .process = r->process};
     uint32_t method;
     focus_method who = FOCUS_NOTHING;
-    if (calls_caller(q, &call, &method))
+    if (r->depth > 0 && !calls_caller(q, &call, &method))
+        return; /* memory has let it go */
+    if (r->depth > 0)
         who = (focus_method){r->process, method};
-    details_arc *arc = arc_of(d->callers, &d->caller_count, who);
-    if (arc) {
-        arc->calls++;
-        arc->total_ns += r->end_ns - r->begin_ns;
-    }
-    size_t count = callees_of(q->history, r, nodes);
-    for (size_t i = 0; i < count; i++) {
-        arc = arc_of(d->callees, &d->callee_count, (focus_method){r->process, nodes[i].value});
-        if (arc) {
-            arc->calls += nodes[i].span_count;
-            arc->total_ns += nodes[i].busy_ns;
+    d->caller_calls++;
+    add_to_arc(d->callers, &d->caller_count, who, r->end_ns - r->begin_ns);
+}
+
+/* One by one: a merged answer would count for the method that dominates it. */
+static void look_for_callees(details *d, const calls_query *q, const view_box_ref *r)
+{
+    history_node nodes[PAGE];
+    sim_span open;
+    size_t count;
+    bool is_whole = true;
+    if (d->span_count >= DETAILS_SPANS)
+        return;
+    calls_pages pages = {.history = q->history, .track = r->track, .depth = r->depth + 1, .at_ns = r->begin_ns, .end_ns = r->end_ns};
+    while (d->span_count < DETAILS_SPANS && (count = calls_page(&pages, nodes, PAGE)) > 0) {
+        for (size_t i = 0; i < count; i++) {
+            is_whole &= nodes[i].span_count == 1; /* else memory has let them go */
+            if (nodes[i].span_count == 1)
+                add_to_arc(d->callees, &d->callee_count, (focus_method){r->process, nodes[i].value}, nodes[i].busy_ns);
         }
+        d->span_count += (uint32_t)count;
     }
+    if (r->kind == VIEW_BOX_OPEN && view_open_frame(q->model, r->track, r->depth + 1, &open) && open.begin_ns < r->end_ns)
+        add_to_arc(d->callees, &d->callee_count, (focus_method){r->process, open.value}, r->end_ns - open.begin_ns);
+    d->is_cut = !pages.is_done;
+    d->callee_calls += is_whole;
 }
 
 static void look_in_sight(details *d, const scene *s, const scene_input *in)
 {
     calls_query q = {.model = in->model, .history = in->history};
-    d->caller_count = d->callee_count = d->call_count = 0;
-    d->sight_calls = d->sight_ns = d->open_count = d->open_ns = d->open_longest_ns = 0;
-    for (size_t i = 0; i < s->refs.count; i++) {
+    d->caller_count = d->callee_count = d->call_count = d->caller_calls = d->callee_calls = d->span_count = 0;
+    d->is_cut = false;
+    for (size_t i = 0; i < s->refs.count && d->call_count < DETAILS_CALLS; i++) {
         const view_box_ref *r = &s->refs.items[i];
-        bool is_open = r->kind == VIEW_BOX_OPEN;
-        if (!view_box_is_call(r) || !focus_same(in->model->catalog, (focus_method){r->process, r->value}, d->method))
+        if (!view_box_is_call(r) || r->span_count != 1 || !focus_same(in->model->catalog, (focus_method){r->process, r->value}, d->method))
             continue;
-        d->sight_calls += r->span_count;
-        d->sight_ns += r->busy_ns;
-        d->open_count += is_open;
-        if (is_open) {
-            uint64_t so_far_ns = in->model->now_ns > r->begin_ns ? in->model->now_ns - r->begin_ns : 0;
-            d->open_ns += so_far_ns;
-            d->open_longest_ns = so_far_ns > d->open_longest_ns ? so_far_ns : d->open_longest_ns;
-        }
-        if (r->span_count == 1 && d->call_count < DETAILS_CALLS) {
-            d->call_count++;
-            look_at_call(d, &q, r);
-        }
+        d->call_count++;
+        look_for_caller(d, &q, r);
+        look_for_callees(d, &q, r);
     }
     qsort(d->callers, d->caller_count, sizeof *d->callers, longer_first);
     qsort(d->callees, d->callee_count, sizeof *d->callees, longer_first);
+}
+
+/* ---- how many are in sight ------------------------------------------------------------------------------------- */
+
+typedef struct one_method {
+    const catalog *catalog;
+    focus_method method;
+} one_method;
+
+static bool is_of_method(void *context, const calls_call *call)
+{
+    const one_method *m = context;
+    return focus_same(m->catalog, (focus_method){call->process, call->method}, m->method);
+}
+
+static void count_in_sight(details *d, const scene *s, const scene_input *in, bool is_new, bool is_due)
+{
+    one_method m = {in->model->catalog, d->method};
+    tally_query q = {.model = in->model, .history = in->history, .begin_ns = s->begin_ns, .end_ns = s->end_ns, .match = is_of_method, .context = &m};
+    if (is_due)
+        d->open = tally_open_calls(&q);
+    if (in->model->figures && tally_is_all(&q, in->begin_ns)) { /* all that was counted */
+        d->sight = (tally_sum){.calls = d->all.calls + d->open.calls, .ns = d->all.sum_ns + d->open.ns, .is_exact = true};
+        tally_stop(&d->tally);
+        return;
+    }
+    if (is_due || !d->tally.history)
+        tally_begin(&d->tally, &q, is_new);
+    tally_go_on(&d->tally, &q);
+    d->sight = d->tally.shown;
 }
 
 /* The same method in all processes. */
@@ -287,8 +331,10 @@ void details_update(details *d, focus_method method, const scene *s, const scene
 {
     bool is_new = !focus_is_one(method, d->method);
     d->age_s += time_s;
-    if (!is_new && d->age_s < DETAILS_EVERY_S)
+    if (!is_new && d->age_s < DETAILS_EVERY_S) {
+        count_in_sight(d, s, in, false, false);
         return;
+    }
     d->age_s = 0;
     d->method = method;
     sum_up(d, in);
@@ -305,17 +351,31 @@ void details_update(details *d, focus_method method, const scene *s, const scene
         d->rate_ns = in->model->now_ns;
     }
     look_in_sight(d, s, in);
+    count_in_sight(d, s, in, is_new, true);
 }
 
-void details_basis(const details *d, char *out, size_t bytes)
+static void basis(const details *d, uint32_t looked_at, char *out, size_t bytes)
 {
     char looked[16], all[16];
-    label_count((double)d->call_count, looked);
-    label_count((double)d->sight_calls, all);
+    label_count((double)looked_at, looked);
+    label_count((double)d->sight.calls, all);
     if (d->call_count == 0)
         snprintf(out, bytes, "no single call in sight");
-    else if (d->call_count < d->sight_calls)
-        snprintf(out, bytes, "of %s among %s in sight", looked, all);
+    else if (looked_at < d->sight.calls)
+        snprintf(out, bytes, "of %s among %s%s in sight", looked, d->sight.is_exact ? "" : "at least ", all);
     else
-        snprintf(out, bytes, "of %s %s in sight", looked, d->call_count == 1 ? "call" : "calls");
+        snprintf(out, bytes, "of %s %s in sight", looked, looked_at == 1 ? "call" : "calls");
+}
+
+void details_basis_of_callers(const details *d, char *out, size_t bytes) { basis(d, d->caller_calls, out, bytes); }
+
+void details_basis_of_callees(const details *d, char *out, size_t bytes)
+{
+    char spans[16], looked[16];
+    label_count((double)d->span_count, spans);
+    label_count((double)d->callee_calls, looked);
+    if (d->is_cut)
+        snprintf(out, bytes, "the first %s, of %s %s", spans, looked, d->callee_calls == 1 ? "call" : "calls");
+    else
+        basis(d, d->callee_calls, out, bytes);
 }

@@ -1,7 +1,8 @@
 /* view/details.h - everything about one box (the tip at the pointer) and about one method (the panel).
  * For:     inspect.c.
  * Idea:    figures over the whole session come from history/figures.h; who called the method and whom it called is looked up
- *          for the calls of it that are in sight (DETAILS_CALLS at most), twice a second.
+ *          twice a second, for DETAILS_CALLS calls of it that are in sight, not folded, and for DETAILS_SPANS calls that these
+ *          made. They are looked at one by one: of a folded box only the method that takes most of its time is known.
  * Threads: one; under the model lock.
  */
 #ifndef RRTRACE_VIEW_DETAILS_H
@@ -9,9 +10,11 @@
 
 #include "view/calls.h"
 #include "view/focus.h"
+#include "view/tally.h"
 
 #define DETAILS_CALLS 200u
-#define DETAILS_ARCS 12u
+#define DETAILS_SPANS 20000u
+#define DETAILS_ARCS 64u
 #define DETAILS_EVERY_S 0.5
 
 typedef struct details_arc {
@@ -23,11 +26,15 @@ typedef struct details {
     focus_method method;
     figures_method all;     /* over the session; zero where nobody counts */
     double calls_per_s;     /* of a recording: on average */
-    uint64_t open_count;    /* calls of it that are open, on the threads in sight */
-    uint64_t open_ns, open_longest_ns; /* their time so far */
+    tally_open open;        /* calls of it that are open, with their time so far */
     details_arc callers[DETAILS_ARCS], callees[DETAILS_ARCS]; /* most time first */
-    uint32_t caller_count, callee_count, call_count; /* call_count: how many calls were looked at */
-    uint64_t sight_calls, sight_ns; /* of the boxes in sight; folded ones by what they mostly are */
+    uint32_t caller_count, callee_count;
+    uint32_t call_count;                   /* calls that were looked at */
+    uint32_t caller_calls, callee_calls;   /* … and whose caller, and callees, are known */
+    uint32_t span_count;                   /* calls that these made */
+    bool is_cut;                           /* … of the last one only the first ones: there were too many */
+    tally_sum sight;                /* calls in the time that is in sight, on all rows */
+    tally tally;                    /* … as they are counted */
     uint64_t rate_calls, rate_ns;   /* what calls_per_s counts from */
     double age_s;
 } details;
@@ -47,8 +54,10 @@ size_t details_lines(const details_tip *t, const scene_input *in, char out[DETAI
 /* time_s: since the last call. Another method than the last time: at once. */
 void details_update(details *d, focus_method method, const scene *s, const scene_input *in, double time_s);
 
-/* What callers and callees were counted from: "of 12 calls in sight", "of 200 among 1.20 k in sight" (the others are folded, or too many). */
-void details_basis(const details *d, char *out, size_t bytes);
+/* What callers and callees were counted from: "of 12 calls in sight", "of 200 among 1.20 k in sight" (the others are folded, or
+ * too many), "the first 20.0 k, of 3 calls". */
+void details_basis_of_callers(const details *d, char *out, size_t bytes);
+void details_basis_of_callees(const details *d, char *out, size_t bytes);
 
 /* "app/models/user.rb:12"; "" when it is not known. out[bytes]. */
 void details_place(const catalog_method *m, char *out, size_t bytes);

@@ -20,25 +20,51 @@ static const char *after(const char *word, const char *prefix)
     return strncasecmp(word, prefix, n) == 0 ? word + n : NULL;
 }
 
-static void add(const char **list, size_t *count, const char *word)
+/* Only what is wrong first is said. */
+static void refuse(find *f, const char *format, const char *what)
 {
-    if (*word && *count < FIND_PARTS)
+    if (f->error[0] == '\0')
+        snprintf(f->error, sizeof f->error, format, what);
+}
+
+static void add(find *f, const char **list, size_t *count, const char *word)
+{
+    if (*count < FIND_PARTS)
         list[(*count)++] = word;
+    else
+        refuse(f, "too many words: %.40s", word);
+}
+
+static void add_name(find *f, const char **list, size_t *count, const char *filter, const char *name)
+{
+    if (*name)
+        add(f, list, count, name);
+    else
+        refuse(f, "%s of what name?", filter);
+}
+
+static void read_length(find *f, const char *text, uint64_t *ns)
+{
+    text += *text == '=';
+    if (*text == '\0')
+        refuse(f, "%s of what length?", "dur:");
+    else if (!length_read(text, MS, ns))
+        refuse(f, "no length: %.40s (1ms, 20us, 2s)", text);
 }
 
 static void read_word(find *f, const char *word)
 {
     const char *rest;
     if ((rest = after(word, "thread:")) != NULL)
-        add(f->threads, &f->thread_count, rest);
+        add_name(f, f->threads, &f->thread_count, "thread:", rest);
     else if ((rest = after(word, "process:")) != NULL || (rest = after(word, "pid:")) != NULL)
-        add(f->processes, &f->process_count, rest);
+        add_name(f, f->processes, &f->process_count, "process:", rest);
     else if ((rest = after(word, "dur>")) != NULL)
-        length_read(rest + (*rest == '='), MS, &f->least_ns);
+        read_length(f, rest, &f->least_ns);
     else if ((rest = after(word, "dur<")) != NULL)
-        length_read(rest + (*rest == '='), MS, &f->most_ns);
+        read_length(f, rest, &f->most_ns);
     else
-        add(f->parts, &f->part_count, word);
+        add(f, f->parts, &f->part_count, word);
 }
 
 /* The end of a regular expression that begins at text: its last slash, and the i that may stand behind; NULL: not closed. */
@@ -59,7 +85,11 @@ static void read_regex(find *f, const char *begin, const char *end)
     size_t n = (size_t)(end - begin);
     memcpy(f->regex_text, begin, n);
     f->regex_text[n] = '\0';
-    f->has_regex = pattern_init(&f->regex, f->regex_text, f->error, sizeof f->error) == 0;
+    char error[sizeof f->error];
+    pattern_free(&f->regex); /* of two the last counts */
+    f->has_regex = pattern_init(&f->regex, f->regex_text, error, sizeof error) == 0;
+    if (!f->has_regex)
+        refuse(f, "%s", error);
 }
 
 static void understand(find *f)

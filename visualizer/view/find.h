@@ -26,7 +26,7 @@ typedef struct find {
     bool is_open;   /* the line takes the keys */
     bool is_active; /* there is something to look for */
     uint32_t generation; /* another one: what matches is another */
-    char error[80]; /* of the expression; "": none */
+    char error[80]; /* what is wrong with the text; "": nothing */
     /* What the text says. */
     char words[FIND_BYTES];
     const char *parts[FIND_PARTS], *threads[FIND_PARTS], *processes[FIND_PARTS]; /* in words */
@@ -45,6 +45,9 @@ void find_clear(find *f); /* all of it */
 void find_set(find *f, const char *text);
 void find_insert(find *f, const char *utf8);
 bool find_key(find *f, view_key key, uint32_t modifiers); /* editing keys; true: it was one */
+
+/* Does it say anything, right or wrong, or is it open? Then it is drawn, and Esc clears it. */
+static inline bool find_is_shown(const find *f) { return f->is_open || f->is_active || f->error[0]; }
 
 bool find_method(const find *f, const catalog_method *m);
 bool find_thread(const find *f, const catalog *c, uint32_t thread);   /* by name, number and process */

@@ -1,6 +1,7 @@
 #include "view/inspect.h"
 
 #include "view/inspect_draw.h"
+#include "view/label.h"
 #include "view/pick.h"
 
 #include <math.h>
@@ -24,6 +25,7 @@ void inspect_free(inspect *i)
 {
     find_free(&i->find);
     focus_free(&i->focus);
+    tally_free(&i->tally);
 }
 
 void inspect_say(inspect *i, const char *line)
@@ -147,7 +149,7 @@ static bool take_button(inspect *i, const view_input_event *e, const nav *n, boo
 static bool take_escape(inspect *i, bool *changes)
 {
     *changes = true;
-    if (i->find.is_open || i->find.is_active)
+    if (find_is_shown(&i->find))
         find_clear(&i->find);
     else if (i->tabbed)
         i->tabbed = 0;
@@ -511,8 +513,10 @@ static void step(inspect *i, nav *n, const scene *s, const scene_input *in)
     bool is_found_step = i->step == INSPECT_STEP_NEXT_FOUND || i->step == INSPECT_STEP_PREVIOUS_FOUND;
     bool is_forward = i->step == INSPECT_STEP_NEXT_FOUND || i->step == INSPECT_STEP_NEXT;
     bool is_span_step = !is_found_step && i->focus.span.is_set;
-    if (is_found_step && !i->find.is_active)
-        inspect_say(i, "nothing is looked for: / opens the line");
+    if (is_found_step && i->find.error[0])
+        inspect_say(i, i->find.error);
+    else if (is_found_step && !i->find.is_active)
+        inspect_say(i, "nothing is looked for: / opens the line; Tab leaves it and keeps what it says, Esc clears it");
     else if (!is_found_step && !has_selection(i))
         inspect_say(i, "no method is selected: click a call");
     else if (!(is_span_step ? step_span(i, in, is_forward) : step_call(i, s, in, is_forward, is_found_step)))
@@ -525,28 +529,86 @@ static void step(inspect *i, nav *n, const scene *s, const scene_input *in)
     i->step = INSPECT_STEP_NONE;
 }
 
-static void count_found(inspect *i, const scene *s, const scene_input *in, double time_s)
+/* ---- how much is found ------------------------------------------------------------------------------------------ */
+
+static bool is_found(void *context, const calls_call *call)
 {
-    const catalog *c = in->model->catalog;
+    inspect *i = context;
+    return focus_found(&i->focus, call->process, call->method, call->thread, call->end_ns - call->begin_ns);
+}
+
+static bool is_thread_found(void *context, uint32_t thread) { return focus_thread(&((inspect *)context)->focus, thread); }
+
+/* Methods that match by name, with their calls of the whole session. */
+static tally_sum sum_of_names(inspect *i, const view_model *model)
+{
+    tally_sum sum = {.is_exact = true};
+    for (uint32_t p = 0; p < catalog_process_count(model->catalog); p++)
+        for (uint32_t m = 1; m < catalog_method_limit(model->catalog, p); m++) {
+            if (!(focus_verdict(&i->focus, p, m) & FOCUS_FOUND))
+                continue;
+            sum.methods++;
+            sum.calls += model->figures ? figures_of(model->figures, p, m).calls : 0;
+        }
+    return sum;
+}
+
+static bool is_by_name(const find *f)
+{
+    return f->thread_count + f->process_count == 0 && f->least_ns == 0 && f->most_ns == UINT64_MAX;
+}
+
+/* By name alone, with all in sight, it is known; else it is counted. */
+void inspect_count(inspect *i, const scene *s, const scene_input *in, double time_s)
+{
+    const find *f = &i->find;
+    bool is_other = i->counted_generation != f->generation, is_named = is_by_name(f);
+    tally_query q = {.model = in->model, .history = in->history, .begin_ns = s->begin_ns, .end_ns = s->end_ns, .least_ns = f->least_ns,
+                     .match = is_found, .match_thread = is_thread_found, .context = i, .wants_methods = !is_named};
+    bool is_known = is_named && in->model->figures && tally_is_all(&q, in->begin_ns);
     i->count_age_s += time_s;
-    if (!i->find.is_active || (i->counted_generation == i->find.generation && i->count_age_s < COUNT_EVERY_S))
+    if (!f->is_active)
         return;
-    i->count_age_s = 0;
-    i->counted_generation = i->find.generation;
-    i->found_methods = 0;
-    i->found_calls = 0;
-    i->is_found_rough = false;
-    focus_update(&i->focus, c);
-    for (uint32_t p = 0; p < catalog_process_count(c); p++)
-        for (uint32_t m = 1; m < catalog_method_limit(c, p); m++)
-            i->found_methods += focus_verdict(&i->focus, p, m) & FOCUS_FOUND ? 1 : 0;
-    for (size_t k = 0; k < s->refs.count; k++) {
-        const view_box_ref *r = &s->refs.items[k];
-        if (!view_box_is_call(r) || !focus_found(&i->focus, r->process, r->value, r->thread, r->longest_ns))
-            continue;
-        i->found_calls += r->span_count;
-        i->is_found_rough |= r->span_count > 1;
+    bool is_due = is_other || i->count_age_s >= COUNT_EVERY_S || is_known == (i->tally.history != NULL);
+    focus_update(&i->focus, in->model->catalog);
+    tally_sum names = is_due && is_named ? sum_of_names(i, in->model) : i->found;
+    if (is_due) {
+        i->count_age_s = 0;
+        i->counted_generation = f->generation;
     }
+    if (is_known) {
+        tally_stop(&i->tally);
+        i->found = names;
+        i->found.calls += is_due ? tally_open_calls(&q).calls : 0;
+        return;
+    }
+    if (is_due)
+        tally_begin(&i->tally, &q, is_other);
+    tally_go_on(&i->tally, &q);
+    i->found = i->tally.shown;
+    if (is_named)
+        i->found.methods = names.methods;
+}
+
+void inspect_found(const inspect *i, char *out, size_t bytes)
+{
+    const tally_sum *found = &i->found;
+    const char *methods = found->methods == 1 ? "method" : "methods", *least = found->is_exact ? "" : "at least ";
+    bool is_named = is_by_name(&i->find);
+    char calls[16];
+    label_count((double)found->calls, calls);
+    if (!found->is_exact && found->calls == 0)
+        snprintf(out, bytes, i->tally.is_running ? "counting calls \xE2\x80\xA6" : "no call in sight that is still known");
+    else
+        snprintf(out, bytes, "%s%u %s, %s%s %s in sight", is_named ? "" : least, found->methods, methods, is_named ? least : "", calls,
+                 found->calls == 1 ? "call" : "calls");
+}
+
+/* Is a count out of date? A later frame has it right. */
+static bool is_counting(const inspect *i, const scene *s)
+{
+    return (i->find.is_active && tally_is_behind(&i->tally, s->begin_ns, s->end_ns)) ||
+           (has_method(i) && tally_is_behind(&i->details.tally, s->begin_ns, s->end_ns));
 }
 
 static void frame(inspect *i, nav *n, const scene_input *in)
@@ -604,7 +666,7 @@ void inspect_end(inspect *i, nav *n, const scene *s, const scene_input *in, cons
         set_mark(i, n, in);
     if (i->request.ask != VIEW_ASK_NONE && i->request.text[0] == '\0')
         answer_request(i, in);
-    count_found(i, s, in, time_s);
+    inspect_count(i, s, in, time_s);
     if (has_method(i))
         details_update(&i->details, i->focus.selected, s, in, time_s);
     if (i->has_hot)
@@ -615,7 +677,8 @@ void inspect_end(inspect *i, nav *n, const scene *s, const scene_input *in, cons
         inspect_draw(i, in, p);
     i->line_age_s += time_s;
     /* What lights up does so in the next frame: there must be one. */
-    i->is_moving = !focus_is_one(hovered, i->focus.hovered) || i->line_age_s < INSPECT_LINE_S + 0.5;
+    i->is_moving = !focus_is_one(hovered, i->focus.hovered) || i->line_age_s < INSPECT_LINE_S + 0.5 ||
+                   is_counting(i, s);
 }
 
 bool inspect_take_request(inspect *i, view_request *out)

@@ -75,9 +75,9 @@ typedef struct inspect {
     uint32_t place_count, tabbed;
     bool is_framed;       /* F has just framed the selection: again fits all */
     /* Matches. */
-    uint64_t found_calls;
-    uint32_t found_methods, counted_generation;
-    bool is_found_rough;
+    tally_sum found;      /* what is shown of them */
+    tally tally;
+    uint32_t counted_generation;
     double count_age_s;
     view_request request;
     char line[256];       /* said to the user */
@@ -102,5 +102,8 @@ void inspect_measured(const inspect *i, uint64_t base_ns, uint64_t out_ns[2]);
 void inspect_end(inspect *i, nav *n, const scene *s, const scene_input *in, const paint *p, double time_s);
 bool inspect_take_request(inspect *i, view_request *out);
 void inspect_say(inspect *i, const char *line);
+/* A part of inspect_end: how much is found; and what is said of it: "1 method, at least 20 calls in sight". */
+void inspect_count(inspect *i, const scene *s, const scene_input *in, double time_s);
+void inspect_found(const inspect *i, char *out, size_t bytes);
 
 #endif

@@ -101,19 +101,27 @@ static void draw_extent(column *c)
     c->y += ROW_PX * c->p->scale;
 }
 
+/* "1.20 k"; "≥ 1.20 k" where there may be more. */
+static void sight_count(const details *d, char *out, size_t bytes)
+{
+    char count[16];
+    label_count((double)d->sight.calls, count);
+    snprintf(out, bytes, "%s%s", d->sight.is_exact ? "" : "\xE2\x89\xA5 ", count);
+}
+
 static void draw_figures(column *c)
 {
     const details *d = &c->i->details;
     char a[24], b[24], rate[32];
     if (!c->in->model->figures) {
-        label_count((double)d->sight_calls, a);
-        length_show((double)d->sight_ns, b);
+        sight_count(d, a, sizeof a);
+        length_show((double)d->sight.ns, b);
         figure_row(c, "calls in sight", a, "their time", b);
         return;
     }
     /* What is open counts as far as it has come; its own time is known when it has ended. */
-    uint64_t calls = d->all.calls + d->open_count, sum_ns = d->all.sum_ns + d->open_ns;
-    uint64_t longest_ns = d->all.longest_ns > d->open_longest_ns ? d->all.longest_ns : d->open_longest_ns;
+    uint64_t calls = d->all.calls + d->open.calls, sum_ns = d->all.sum_ns + d->open.ns;
+    uint64_t longest_ns = d->all.longest_ns > d->open.longest_ns ? d->all.longest_ns : d->open.longest_ns;
     label_count((double)calls, a);
     label_count(d->calls_per_s, b);
     snprintf(rate, sizeof rate, "%s/s", b);
@@ -122,19 +130,18 @@ static void draw_figures(column *c)
     figure_row(c, "calls", a, c->in->model->is_file ? "on average" : "at present", rate);
     length_show((double)sum_ns, a); /* each call of a recursion counts: no report's total */
     length_show((double)d->all.self_ns, b);
-    figure_row(c, "sum of calls", a, "self", d->all.calls || d->all.self_ns || !d->open_count ? b : "\xE2\x80\x93");
+    figure_row(c, "sum of calls", a, "self", d->all.calls || d->all.self_ns || !d->open.calls ? b : "\xE2\x80\x93");
     length_show(calls ? (double)sum_ns / (double)calls : 0, a);
     length_show((double)longest_ns, b);
     figure_row(c, "mean", a, "longest", b);
-    label_count((double)d->sight_calls, a);
-    label_count((double)d->open_count, b);
+    sight_count(d, a, sizeof a);
+    label_count((double)d->open.calls, b);
     figure_row(c, "in sight", a, "open now", b);
 }
 
-static void draw_arcs(column *c, const char *name, const details_arc *arcs, uint32_t count)
+static void draw_arcs(column *c, const char *name, const char *aside, const details_arc *arcs, uint32_t count)
 {
-    char aside[64], calls[16], time[24], figure[48];
-    details_basis(&c->i->details, aside, sizeof aside);
+    char calls[16], time[24], figure[48];
     heading(c, name, aside);
     for (uint32_t n = 0; n < count && has_room(c, 1); n++) {
         label_count((double)arcs[n].calls, calls);
@@ -151,7 +158,7 @@ static void draw_details(column *c)
     const details *d = &c->i->details;
     const paint *p = c->p;
     const catalog_method *m = catalog_method_of(c->in->model->catalog, d->method.process, d->method.number);
-    char place[4096];
+    char place[4096], aside[64];
     uint32_t arcs_max = c->i->has_hot ? 3 : 6, callers = min_u32(d->caller_count, arcs_max), callees = min_u32(d->callee_count, arcs_max);
     float rows = 4 + (c->in->model->figures ? 4.0f + (c->in->model->is_file ? 1.0f : 0.0f) : 1.0f) + (float)callers + (float)callees + 1.2f;
     float height = fminf(rows * ROW_PX * p->scale + 34 * p->scale, c->bottom - c->y), top = c->y;
@@ -168,8 +175,10 @@ static void draw_details(column *c)
     paint_path(p, left(c), baseline(c, c->y), place[0] ? place : "no source known", c->width - 2 * PAD_PX * p->scale, PAINT_SMALL, PALETTE_TEXT_DIM);
     c->y += ROW_PX * p->scale + 4 * p->scale;
     draw_figures(c);
-    draw_arcs(c, "called by", d->callers, callers);
-    draw_arcs(c, "calls", d->callees, callees);
+    details_basis_of_callers(d, aside, sizeof aside);
+    draw_arcs(c, "called by", aside, d->callers, callers);
+    details_basis_of_callees(d, aside, sizeof aside);
+    draw_arcs(c, "calls", aside, d->callees, callees);
     paint_text(p, left(c), c->bottom - 8 * p->scale, m->path_bytes ? "Enter source   C copy   . , next   F frame   Esc" : "C copy   . , next call   F frame   Esc",
                11, PALETTE_TEXT_DIM);
     c->bottom = outer;
@@ -339,16 +348,14 @@ static void draw_tip(const inspect *i, const scene_input *in, const paint *p)
 static void draw_find(inspect *i, const paint *p)
 {
     const find *f = &i->find;
-    const char *help = "name   /regex/   thread:NAME   process:PID   dur>1ms   Enter next   Shift+Enter previous   Esc clears";
-    char counts[96], calls[16];
+    const char *help = "name  /regex/  thread:NAME  process:PID  dur>1ms   Enter next (Shift: back)   Tab keeps it   Esc clears";
+    char counts[96];
     float width = fminf(640 * p->scale, p->width_px - 2 * EDGE_PX * p->scale), x = 0.5f * (p->width_px - width), y = 46 * p->scale;
     float height = (f->is_open ? 56 : 34) * p->scale, at = y + 23 * p->scale, text_x = x + 32 * p->scale;
     paint_panel(p, x, y, width, height, f->error[0] ? PALETTE_GC : PALETTE_ACCENT);
     add_place(i, x, y, width, height, INSPECT_BLOCK, FOCUS_NOTHING, NULL);
     paint_text(p, x + 14 * p->scale, at, "/", 15, PALETTE_ACCENT);
-    label_count((double)i->found_calls, calls);
-    snprintf(counts, sizeof counts, "%u %s, %s%s %s in sight", i->found_methods, i->found_methods == 1 ? "method" : "methods",
-             i->is_found_rough ? "about " : "", calls, i->found_calls == 1 ? "call" : "calls");
+    inspect_found(i, counts, sizeof counts);
     const char *aside = f->error[0] ? f->error : f->is_active ? counts : "";
     float aside_px = paint_width(p, aside, PAINT_SMALL), room = width - 60 * p->scale - aside_px;
     const char *shown = f->text;
@@ -363,7 +370,7 @@ static void draw_find(inspect *i, const paint *p)
     font_draw(p->f, p->out, text_x, at, 0, shown, bytes, 15 * p->scale, PALETTE_TEXT);
     if (f->is_open)
         paint_rect(p, text_x + font_measure(p->f, shown, before, 15 * p->scale), at - 13 * p->scale, fmaxf(1, 1.5f * p->scale), 17 * p->scale, PALETTE_ACCENT);
-    paint_right(p, x + width - 14 * p->scale, at, aside, PAINT_SMALL, f->error[0] ? PALETTE_GC : i->found_methods ? PALETTE_TEXT : PALETTE_ACCENT);
+    paint_right(p, x + width - 14 * p->scale, at, aside, PAINT_SMALL, f->error[0] ? PALETTE_GC : i->found.calls ? PALETTE_TEXT : PALETTE_ACCENT);
     if (f->is_open)
         paint_text(p, text_x, at + 21 * p->scale, help, 11, PALETTE_TEXT_DIM);
 }
@@ -504,7 +511,7 @@ void inspect_draw(inspect *i, const scene_input *in, const paint *p)
                 .bottom = p->height_px - 70 * p->scale};
     c.x = p->width_px - c.width - EDGE_PX * p->scale;
     i->place_count = 0;
-    if (i->find.is_open || i->find.is_active)
+    if (find_is_shown(&i->find))
         c.y += (i->find.is_open ? 46 : 24) * p->scale;
     if (i->focus.selected.process != CATALOG_NONE)
         draw_details(&c);
@@ -512,7 +519,7 @@ void inspect_draw(inspect *i, const scene_input *in, const paint *p)
         draw_span(&c);
     if (i->has_hot)
         draw_hot(&c);
-    if (i->find.is_open || i->find.is_active)
+    if (find_is_shown(&i->find))
         draw_find(i, p);
     draw_measure(in, p);
     inspect_draw_line(i, p);

@@ -117,20 +117,29 @@ static void move_time(nav *n, double by_ns, bool is_drag)
         n->pose.center_ns += n->goal.center_ns - before;
 }
 
+/* About the time at a pointer; beside the film: about the end that is nearer. */
+static void zoom_at(nav *n, double factor, double x)
+{
+    double time_ns = fmin(fmax(camera_time(&n->pose, x), 0), n->now_ns);
+    x = camera_x(&n->pose, time_ns);
+    n->is_following = false;
+    n->goal.window_ns *= factor;
+    camera_limit(&n->goal);
+    n->goal.center_ns = time_ns - x / CAMERA_FILM * n->goal.window_ns;
+}
+
 static void zoom(nav *n, double factor, bool about_pointer, float x_px, float y_px)
 {
     double x;
     n->has_chosen = true;
-    if (n->is_following) { /* zooming keeps following: about now */
+    if (n->is_following && !n->has_ended) { /* zooming keeps following: about now */
         n->goal.window_ns *= factor;
         camera_limit(&n->goal);
         follow(n);
     } else if (about_pointer && camera_film_x(&n->camera, x_px, y_px, n->scene.z_end, &x)) {
-        double time_ns = camera_time(&n->pose, x);
-        n->goal.window_ns *= factor;
-        camera_limit(&n->goal);
-        n->goal.center_ns = time_ns - x / CAMERA_FILM * n->goal.window_ns;
+        zoom_at(n, factor, x);
     } else {
+        n->is_following = false;
         camera_zoom_at(&n->goal, 0, factor);
     }
 }

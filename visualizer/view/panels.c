@@ -352,7 +352,7 @@ static void draw_hint(painter *p, float left_px)
 static void draw_help(painter *p)
 {
     static const char *const keys[][2] = {
-        {"Wheel, W S", "zoom time about the pointer (Ctrl finer, Shift faster)"},
+        {"Wheel, W S", "zoom about the pointer; live: about now (Ctrl fine, Shift fast)"},
         {"A D, arrows, right drag", "move in time"},
         {"Up Down", "move along the stack"},
         {"Alt + wheel", "taller or lower rows"},
@@ -362,7 +362,7 @@ static void draw_help(painter *p)
         {"Enter, C", "open its source ($VISUAL, $EDITOR); copy its place"},
         {". and ,", "next and previous call of the selected method"},
         {"/ or Ctrl + F", "find: name  /regex/  thread:main  process:4711  dur>1ms"},
-        {"N, Shift + N", "next and previous match (in the line: Enter, Shift + Enter)"},
+        {"N, Shift + N", "next and previous match (in the line: Enter; Tab leaves it)"},
         {"T", "what is slow now: open calls, hottest methods"},
         {"Tab, Enter", "go through the lists; choose"},
         {"V", "colours by method, by gem or class, by length"},
