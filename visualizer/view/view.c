@@ -18,11 +18,11 @@
 #define BUDGET_SOFTWARE 4000u /* boxes a CPU driver draws in some 30 ms at 720p */
 #define BUDGET_HARDWARE 20000u
 #define BUDGET_STILL 40000u /* a picture has time */
-#define BUDGET_MIN 2000u /* below, a CPU driver's frame is hardly cheaper: its pixels cost more than its boxes */
+#define BUDGET_MIN 1500u /* below, a CPU driver's frame is hardly cheaper: its pixels cost more than its boxes */
 #define BUDGET_MAX 120000u
 #define TARGET_MS_SOFTWARE 40.0 /* 50 at most, see OVER */
 #define TARGET_MS_HARDWARE 3.2
-#define TARGET_MS_CPU 3.0 /* of view_build, under the model lock for the most part; 3.75 at most */
+#define TARGET_MS_CPU 2.6 /* of view_build, under the model lock for the most part; 3.25 at most */
 #define OVER 1.25 /* times the target: fewer boxes; between the two nothing changes, so that the picture stands still */
 #define UNDER 0.85 /* … more */
 #define HINT_S 12.0
