@@ -109,12 +109,6 @@ __attribute__((noinline)) static bool wake(stream *s)
     return atomic_compare_exchange_strong(&s->mode, &must_join, CAPTURE_OFF) ? join_in_hook(s) : join_is_over(s);
 }
 
-static uint32_t method_number(stream *s, rb_trace_arg_t *raw, VALUE klass, ID id, VALUE iseq, uint32_t kind)
-{
-    uint32_t number = methods_cached(&s->methods, klass, id, iseq, kind);
-    return number ? number : methods_find(s, raw, klass, id, iseq, kind);
-}
-
 /* GVL: held. C_CALL with a GC still open: the VM lost its event flags in the middle of that GC (Ruby bug 19112). */
 __attribute__((noinline)) static void events_were_lost(void) { rb_postponed_job_trigger(once.rearm_job); }
 
@@ -131,10 +125,10 @@ __attribute__((noinline)) static void on_event_slowly(stream *s, const rb_trace_
     switch (arg->event) {
     case RUBY_EVENT_CALL:
         if (frames_known.frames_ok)
-            number = method_number(s, raw, vm_frame_entry(arg->frame), METHODS_BY_ADDRESS, arg->frame->iseq, EV_METHOD_RUBY);
+            number = methods_find(s, raw, vm_frame_entry(arg->frame), METHODS_BY_ADDRESS, arg->frame->iseq, EV_METHOD_RUBY);
         else {
             VALUE klass = rb_tracearg_defined_class(raw); /* fills in arg->id */
-            number = method_number(s, raw, klass, arg->id, 0, EV_METHOD_RUBY);
+            number = methods_find(s, raw, klass, arg->id, 0, EV_METHOD_RUBY);
         }
         break;
     case RUBY_EVENT_RETURN:
@@ -142,7 +136,7 @@ __attribute__((noinline)) static void on_event_slowly(stream *s, const rb_trace_
         break;
     case RUBY_EVENT_C_CALL:
         position |= EV_POSITION_C;
-        number = method_number(s, raw, arg->klass, arg->id, 0, EV_METHOD_C);
+        number = methods_find(s, raw, arg->klass, arg->id, 0, EV_METHOD_C);
         if (atomic_load_explicit(&capture.gc_open_in, memory_order_relaxed))
             events_were_lost();
         break;
@@ -150,7 +144,7 @@ __attribute__((noinline)) static void on_event_slowly(stream *s, const rb_trace_
         kind = EV_RETURN;
         position |= EV_POSITION_C;
         if (arg->data == Qnil) /* may be an unwinding, whose position is another: matched by its number */
-            number = method_number(s, raw, arg->klass, arg->id, 0, EV_METHOD_C);
+            number = methods_find(s, raw, arg->klass, arg->id, 0, EV_METHOD_C);
         break;
     case RUBY_EVENT_RESCUE:
         kind = EV_CUT;
@@ -158,7 +152,7 @@ __attribute__((noinline)) static void on_event_slowly(stream *s, const rb_trace_
     case RUBY_EVENT_B_CALL:
         position |= EV_POSITION_BLOCK;
         if (frames_known.frames_ok) {
-            number = method_number(s, raw, arg->frame->iseq, METHODS_BY_ADDRESS, arg->frame->iseq, EV_METHOD_BLOCK);
+            number = methods_find(s, raw, arg->frame->iseq, METHODS_BY_ADDRESS, arg->frame->iseq, EV_METHOD_BLOCK);
         } else {
             VALUE klass = rb_tracearg_defined_class(raw);
             number = methods_find(s, raw, NIL_P(klass) ? 0 : klass, arg->id, 0, EV_METHOD_BLOCK);

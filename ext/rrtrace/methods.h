@@ -91,10 +91,8 @@ static inline void methods_forget(methods_state *m, VALUE klass, ID id)
 /* The fast path: a number, or 0 when the front cache has none, or the method is left out. */
 static inline uint32_t methods_cached(methods_state *m, VALUE klass, ID id, VALUE iseq, uint32_t kind)
 {
-    const methods_entry *pair = methods_pair(m, klass, id);
-    if (__builtin_expect(methods_is(&pair[0], klass, id, iseq, kind), 1))
-        return pair[0].number;
-    return methods_is(&pair[1], klass, id, iseq, kind) ? pair[1].number : 0;
+    const methods_entry *entry = methods_known(m, klass, id, iseq, kind);
+    return entry ? entry->number : 0;
 }
 
 void methods_prepare(void); /* once a process, GVL held: the T_DATA */

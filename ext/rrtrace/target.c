@@ -692,8 +692,6 @@ void target_stop(void)
     lower_anchor();
 }
 
-bool target_is_on(void) { return all.is_on; }
-
 void target_fix_lock_in_child(void) { all.lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER; }
 
 /* ---- The self-test. */

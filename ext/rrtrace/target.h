@@ -31,7 +31,6 @@ bool target_verify(bool (*readable)(const void *address, size_t bytes));
 
 void target_start(void); /* hooks into all code that there is */
 void target_stop(void);  /* and out of it again */
-bool target_is_on(void);
 
 /* If something interrupted the program in target_start: now. For who called it from Ruby, as the last act. */
 void target_raise_held_back(void);
