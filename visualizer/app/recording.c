@@ -271,7 +271,8 @@ bool recording_serve(recording *r)
     pthread_mutex_lock(&r->mutex);
     bool is_wanted = r->is_wanted;
     r->is_beginning = is_wanted && !r->writer;
-    memcpy(path, r->path, sizeof path);
+    if (r->is_beginning)
+        memcpy(path, r->path, sizeof path);
     pthread_mutex_unlock(&r->mutex);
     if (r->writer && (!is_wanted || record_writer_problem(r->writer))) {
         recording_end(r);

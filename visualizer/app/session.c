@@ -104,12 +104,13 @@ static void take_note(void *context, const sim_note *note)
 /* See session_status.is_over. */
 static bool has_everyone_left(session *s)
 {
-    bool is_over = intake_is_over(s->intake);
+    if (!intake_is_over(s->intake))
+        return false;
     uint32_t begun = intake_stats_of(s->intake).stream_count;
     pthread_mutex_lock(&s->ends);
     uint64_t ended = s->ended_count;
     pthread_mutex_unlock(&s->ends);
-    return is_over && ended == begun;
+    return ended == begun;
 }
 
 /* ---- the simulation thread ------------------------------------------------------------------------------------ */

@@ -70,6 +70,12 @@ typedef struct session_status {
     bool is_too_much;    /* what was looked at last stays an outline, though the recording has it: memory holds less of it at once */
 } session_status;
 
+/* Nothing comes any more, unless another program joins. */
+static inline bool session_has_ended(const session_status *status)
+{
+    return status->file || (status->stream_count > 0 && status->open_streams == 0);
+}
+
 /* Lets programs in. Their events wait until session_begin. 0 or -errno. */
 int session_start(session **out, const session_desc *desc);
 /* Record into a file from the start; goes_on: behind what is in it. path is borrowed until session_stop. 0, or -errno and

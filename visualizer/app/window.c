@@ -185,12 +185,6 @@ static double seconds_since(uint64_t counter)
     return (double)(SDL_GetPerformanceCounter() - counter) / (double)SDL_GetPerformanceFrequency();
 }
 
-/* Nothing comes any more, unless another program joins. */
-static bool has_ended(const session_status *status)
-{
-    return status->file || (status->stream_count > 0 && status->open_streams == 0);
-}
-
 static void set_title(window *w, session *s, const session_status *status)
 {
     char title[sizeof w->title];
@@ -202,7 +196,7 @@ static void set_title(window *w, session *s, const session_status *status)
         snprintf(title, sizeof title, "rrtrace: %.100s", name ? name + 1 : status->file);
     else
         snprintf(title, sizeof title, "rrtrace%s%.100s%s", *command ? ": " : "", command,
-                 has_ended(status) ? " (ended)" : "");
+                 session_has_ended(status) ? " (ended)" : "");
     session_unlock(s);
     if (strcmp(title, w->title) != 0) {
         memcpy(w->title, title, sizeof title);
@@ -254,7 +248,7 @@ static int draw_frame(window *w, session *s, const session_status *status, bool 
     double elapsed_s = w->counter_last ? seconds_since(w->counter_last) : 0.0;
     w->counter_last = SDL_GetPerformanceCounter();
     count_frame(w, elapsed_s);
-    bool ended = has_ended(status);
+    bool ended = session_has_ended(status);
     const char *slash = status->recording ? strrchr(status->recording, '/') : NULL;
     view_status shown = {
         .events_per_s = status->events_per_s,
@@ -375,7 +369,7 @@ int window_run(window *w, session *s, FILE *log)
         if (w->desc.close_on_exit && status.is_over)
             break;
         set_title(w, s, &status);
-        bool is_still = status.is_outlined && (has_ended(&status) || view_is_paused(w->view)) && status.event_count == last_events &&
+        bool is_still = status.is_outlined && (session_has_ended(&status) || view_is_paused(w->view)) && status.event_count == last_events &&
                         !view_is_moving(w->view) && !w->needs_frame;
         last_events = status.event_count;
         bool is_wanted = w->needs_frame;

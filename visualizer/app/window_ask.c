@@ -53,7 +53,7 @@ static void begin_or_end_recording(const window_asks *a, session *s, const sessi
         view_say(v, "this is a recording: there is nothing to record");
     } else if (status->is_recording) {
         session_record_no_more(s, false);
-    } else if (status->stream_count > 0 && status->open_streams == 0) {
+    } else if (session_has_ended(status)) {
         view_say(v, "every program has ended: there is nothing to record");
     } else {
         recording_name(path, sizeof path, a->folder, a->pid);
