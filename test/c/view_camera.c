@@ -242,21 +242,29 @@ TEST(space_stops_the_film_and_l_goes_back_to_now)
     CHECK_NEAR(camera_x(&n.pose, 66e9), 0.488 * CAMERA_FILM, 0.01);
 }
 
+/* So many notches, so many times, a frame after each: the time under the pointer stays there. */
+static void check_zoom_about_pointer(nav *n, double now_ns, float notches, int times)
+{
+    double x, before = n->pose.window_ns;
+    CHECK(camera_film_x(&n->camera, 400, 420, n->scene.z_end, &x));
+    double time_ns = camera_time(&n->pose, x);
+    for (int i = 0; i < times; i++) {
+        wheel(n, notches, 0, 400, 420);
+        step(n, now_ns, 0.016);
+    }
+    for (int i = 0; i < 200; i++)
+        step(n, now_ns, 0.016);
+    CHECK(n->pose.window_ns < 0.5 * before);
+    CHECK(camera_film_x(&n->camera, 400, 420, n->scene.z_end, &x));
+    CHECK_NEAR(camera_time(&n->pose, x), time_ns, before * 1e-4);
+}
+
 TEST(the_wheel_zooms_about_the_pointer_in_every_camera)
 {
     for (int mode = 0; mode < 3; mode++) {
         nav n = started((view_camera)mode, 60e9);
         key(&n, VIEW_KEY_SPACE, 0);
-        double x, time_ns;
-        CHECK(camera_film_x(&n.camera, 400, 420, n.scene.z_end, &x));
-        time_ns = camera_time(&n.pose, x);
-        double before = n.pose.window_ns;
-        wheel(&n, 4, 0, 400, 420);
-        for (int i = 0; i < 200; i++)
-            step(&n, 60e9, 0.016);
-        CHECK(n.pose.window_ns < 0.5 * before);
-        CHECK(camera_film_x(&n.camera, 400, 420, n.scene.z_end, &x));
-        CHECK_NEAR(camera_time(&n.pose, x), time_ns, before * 1e-4);
+        check_zoom_about_pointer(&n, 60e9, 4, 1);
     }
 }
 
@@ -266,19 +274,7 @@ TEST(what_has_ended_zooms_about_the_pointer_also_at_its_end)
         nav n = started((view_camera)mode, 4.6e9);
         nav_step(&n, &n.scene, 4.6e9, true, INFINITY, WIDTH, HEIGHT);
         CHECK(n.is_following);
-        double x, time_ns;
-        CHECK(camera_film_x(&n.camera, 400, 420, n.scene.z_end, &x));
-        time_ns = camera_time(&n.pose, x);
-        double before = n.pose.window_ns;
-        for (int i = 0; i < 6; i++) {
-            wheel(&n, 1, 0, 400, 420);
-            step(&n, 4.6e9, 0.016);
-        }
-        for (int i = 0; i < 200; i++)
-            step(&n, 4.6e9, 0.016);
-        CHECK(n.pose.window_ns < 0.5 * before);
-        CHECK(camera_film_x(&n.camera, 400, 420, n.scene.z_end, &x));
-        CHECK_NEAR(camera_time(&n.pose, x), time_ns, before * 1e-4);
+        check_zoom_about_pointer(&n, 4.6e9, 1, 6);
     }
 }
 

@@ -460,13 +460,15 @@ static void click(inspect *i, nav *n, const scene_input *in)
     i->pressed_place = 0;
 }
 
-static bool matches(void *context, const calls_call *call)
+static bool is_found(void *context, const calls_call *call)
 {
     inspect *i = context;
-    bool is_found_step = i->step == INSPECT_STEP_NEXT_FOUND || i->step == INSPECT_STEP_PREVIOUS_FOUND;
-    if (is_found_step)
-        return focus_found(&i->focus, call->process, call->method, call->thread, call->end_ns - call->begin_ns);
-    return focus_verdict(&i->focus, call->process, call->method) & FOCUS_SELECTED;
+    return focus_found(&i->focus, call->process, call->method, call->thread, call->end_ns - call->begin_ns);
+}
+
+static bool is_selected(void *context, const calls_call *call)
+{
+    return focus_verdict(&((inspect *)context)->focus, call->process, call->method) & FOCUS_SELECTED;
 }
 
 /* From one span of the program's own to the next of its name. */
@@ -495,7 +497,7 @@ static bool step_span(inspect *i, const scene_input *in, bool is_forward)
 static bool step_call(inspect *i, const scene *s, const scene_input *in, bool is_forward, bool is_found_step)
 {
     calls_query q = {.model = in->model, .history = in->history, .begin_ns = in->begin_ns, .end_ns = in->model->now_ns,
-                     .match = matches, .context = i};
+                     .match = is_found_step ? is_found : is_selected, .context = i};
     calls_call found;
     uint64_t from_ns = i->focus.call.is_set ? i->focus.call.begin_ns : is_forward ? s->begin_ns : s->end_ns;
     focus_update(&i->focus, in->model->catalog);
@@ -530,12 +532,6 @@ static void step(inspect *i, nav *n, const scene *s, const scene_input *in)
 }
 
 /* ---- how much is found ------------------------------------------------------------------------------------------ */
-
-static bool is_found(void *context, const calls_call *call)
-{
-    inspect *i = context;
-    return focus_found(&i->focus, call->process, call->method, call->thread, call->end_ns - call->begin_ns);
-}
 
 static bool is_thread_found(void *context, uint32_t thread) { return focus_thread(&((inspect *)context)->focus, thread); }
 

@@ -147,6 +147,9 @@ static void widen(const scene_input *in, const row *r, gpu_box *box)
     box->high[2] += 0.02f * (box->high[2] - box->low[2]);
 }
 
+/* So many pixels, on the time axis of the world, by the measure of the row's middle. */
+static float units_of(const row *r, float px) { return px / fmaxf(r->px_per_unit, 1e-3f); }
+
 static void add_box(scene *s, const scene_input *in, const row *r, float x0, float x1, uint32_t color, const view_box_ref *what)
 {
     if (s->boxes.count >= (size_t)HOPELESS * s->budget) {
@@ -412,7 +415,7 @@ static void add_open(scene *s, const scene_input *in, const row *r, const sim_sp
     uint32_t color = in_focus(in, call_color(s, in, method, r->depth, node.busy_ns), &what);
     if (is_idle)
         color = palette_idle(color);
-    float cap = 3.0f * in->scale / fmaxf(r->px_per_unit, 1e-3f);
+    float cap = units_of(r, 3.0f * in->scale);
     bool has_cap = !is_idle && r->height_px >= 3 && x1 - x0 > 3 * cap && end_ns >= in->model->now_ns && x1 <= r->x[1] + 0.1f;
     add_box(s, in, r, x0, has_cap ? x1 - cap : x1, color, &what);
     note_label(s, r, frame->value, x0, x1);
@@ -634,7 +637,7 @@ static bool fold_span(scene *s, const row *r, uint32_t last, const float x[2], c
     if (last == 0)
         return false;
     scene_span *before = &s->spans.items[last - 1];
-    float folded_units = SPAN_FOLD_PX / fmaxf(r->px_per_unit, 1e-3f);
+    float folded_units = units_of(r, SPAN_FOLD_PX);
     bool is_short = before->ref.span_count > 1 || before->x[1] - before->x[0] < folded_units;
     if (!is_short || x[1] - x[0] > folded_units || x[0] - before->x[1] > 0.5f * folded_units)
         return false;
@@ -663,7 +666,7 @@ static void add_span(scene *s, const scene_input *in, const notes_span *span, sc
     uint64_t end_ns = is_open ? in->model->now_ns : span->end_ns, length_ns = end_ns - span->begin_ns;
     if (end_ns < span->begin_ns || !aim_row(s, in, &r, r.y[0], r.y[1]) || !visible_part(in, &r, span->begin_ns, end_ns, &x[0], &x[1]))
         return;
-    x[1] = fmaxf(x[1], x[0] + 2 * in->scale / fmaxf(r.px_per_unit, 1e-3f));
+    x[1] = fmaxf(x[1], x[0] + units_of(&r, 2 * in->scale));
     layout_thread *thread = &in->layout->threads.items[lane->thread];
     if (level >= thread->span_levels)
         thread->span_levels = (uint8_t)(level + 1);
@@ -723,7 +726,7 @@ static void add_glass(scene *s, const scene_input *in, const row *r, uint64_t be
     gpu_box *box;
     if (!visible_part(in, r, begin_ns, end_ns, &x0, &x1) || s->glass.count >= SCENE_GLASS_MAX || !(box = vec_push(&s->glass)))
         return;
-    x1 = fmaxf(x1, x0 + 1.5f * in->scale / fmaxf(r->px_per_unit, 1e-3f)); /* a pause is never too short to be seen */
+    x1 = fmaxf(x1, x0 + units_of(r, 1.5f * in->scale)); /* a pause is never too short to be seen */
     *box = (gpu_box){.low = {x0, r->y[0], r->z[0]}, .high = {x1, r->y[1], r->z[1]}, .color = color, .id = id};
 }
 
@@ -760,7 +763,7 @@ static void add_gc_mark(scene *s, const scene_input *in, const row *panes, const
     float z_high = panes->z[1] + 0.10f * l->pitch, z[2] = {z_high - 0.09f * l->pitch * mixf(1, share, l->threads_share), z_high};
     if (!visible_part(in, panes, node->begin_ns, node->end_ns, &x[0], &x[1]))
         return;
-    x[1] = fmaxf(x[1], x[0] + 1.5f * in->scale / fmaxf(panes->px_per_unit, 1e-3f));
+    x[1] = fmaxf(x[1], x[0] + units_of(panes, 1.5f * in->scale));
     uint32_t id = add_pause(s, panes, node, false), color = palette_mix(PALETTE_LANE, PALETTE_GC, 0.35f + 0.65f * busy);
     size_t boxes = s->boxes.count;
     add_plain(s, x, y, z, palette_under_light(color, 1 - l->flame));
@@ -789,7 +792,7 @@ static float glass_alpha(const scene_input *in, float depth, size_t count)
 /* The share of the row that the panes of s->nodes[0, count) take on the screen. */
 static float glass_cover(const scene *s, const scene_input *in, const row *r, size_t count)
 {
-    float units = 0, least = 1.5f * in->scale / fmaxf(r->px_per_unit, 1e-3f), x0, x1;
+    float units = 0, least = units_of(r, 1.5f * in->scale), x0, x1;
     for (size_t i = 0; i < count; i++)
         if (visible_part(in, r, s->nodes[i].begin_ns, s->nodes[i].end_ns, &x0, &x1))
             units += fmaxf(x1 - x0, least);
