@@ -39,6 +39,7 @@ typedef struct join_link {
     bool is_busy; /* join or leave has let the GVL go in the middle */
     pthread_t watcher;
     _Atomic bool gone; /* stored by the watcher: the visualizer has left */
+    _Atomic bool is_parting; /* set once: by whoever waits for the visualizer's last word, or has seen that there is none */
     join_socket child; /* a forked child's connection until it has a ring */
     char path[sizeof(((struct sockaddr_un *)0)->sun_path)];
 } join_link;
@@ -275,16 +276,23 @@ void join_give_up(void)
     rb_postponed_job_trigger(once.detach_job);
 }
 
-/* The socket has ended. Without a word: the visualizer was killed, and nobody but us can tell whoever waits for its recording. */
-static void tell_of_a_kill(int fd)
+/* The socket has ended without a word. Nobody but us can tell whoever waits for the recording, and put the session's folder away. */
+static void after_a_kill(void)
 {
     static const char line[] = "rrtrace: the visualizer was killed: this program runs on untraced\n";
+    ssize_t written = write(STDERR_FILENO, line, sizeof line - 1);
+    (void)written; /* nobody is there to read it? */
+    for (int i = 0; i < 5 && access(link_.path, F_OK) == 0; i++) { /* a dying process closes its sockets one by one */
+        session_tidy(link_.path);
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    }
+}
+
+static bool has_last_word(int fd)
+{
     hs_message message;
     ssize_t got = recv(fd, &message, sizeof message, MSG_DONTWAIT);
-    if (got > 0 && hs_message_ok(&message, (size_t)got) && message.type == HS_DONE)
-        return;
-    if (write(STDERR_FILENO, line, sizeof line - 1) < 0)
-        return; /* nobody is there to read it */
+    return got > 0 && hs_message_ok(&message, (size_t)got) && message.type == HS_DONE;
 }
 
 static void *watch(void *unused)
@@ -304,13 +312,11 @@ static void *watch(void *unused)
             capture_leave(s);
         }
     }
+    if (atomic_exchange(&link_.is_parting, true))
+        return NULL;
     join_give_up();
-    if (is_ours(&s->socket))
-        tell_of_a_kill(s->socket.fd);
-    for (int i = 0; i < 5 && access(link_.path, F_OK) == 0; i++) { /* a dying process closes its sockets one by one */
-        session_tidy(link_.path);
-        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
-    }
+    if (is_ours(&s->socket) && !has_last_word(s->socket.fd))
+        after_a_kill();
     return NULL;
 }
 
@@ -319,6 +325,7 @@ static int start_watcher(void)
     sigset_t all, before;
     pthread_attr_t attributes;
     atomic_store(&link_.stops, false);
+    atomic_store(&link_.is_parting, false);
     size_t stack = (size_t)PTHREAD_STACK_MIN > 65536 ? (size_t)PTHREAD_STACK_MIN : 65536;
     pthread_attr_init(&attributes);
     pthread_attr_setstacksize(&attributes, stack);
@@ -338,7 +345,7 @@ static void stop_watcher(void)
     atomic_store(&link_.stops, true);
     if (is_ours(&link_.root->socket))
         shutdown(link_.root->socket.fd, SHUT_RDWR);
-    pthread_join(link_.watcher, NULL); /* some 50 ms if it is tidying up; WATCH_MS if the socket was taken from us */
+    pthread_join(link_.watcher, NULL); /* some 50 ms if it is tidying up after a kill; WATCH_MS if the socket was taken from us */
     link_.has_watcher = false;
 }
 
@@ -591,14 +598,17 @@ bool join_memory_works(void)
 
 bool join_is_on(void) { return atomic_load_explicit(&link_.mode, memory_order_relaxed) != CAPTURE_OFF; }
 
-static void say_goodbye(const stream *s, uint64_t deadline_ns)
+/* False: the other side has left without its last word. */
+static bool say_goodbye(const stream *s, uint64_t deadline_ns)
 {
-    if (!is_ours(&s->socket) || send_message(s, HS_BYE, -1) != 0)
-        return;
-    answer_wait wait = {.fd = s->socket.fd};
-    do
+    if (!is_ours(&s->socket))
+        return true;
+    answer_wait wait = {.fd = s->socket.fd, .result = send_message(s, HS_BYE, -1)};
+    if (wait.result == -EPIPE && has_last_word(s->socket.fd)) /* a window that was closed just now */
+        return true;
+    while (wait.result == 0 && wait.message.type != HS_DONE) /* an interrupt ends the wait: Ctrl-C must work */
         wait_until(&wait, deadline_ns, true);
-    while (wait.result == 0 && wait.message.type != HS_DONE); /* an interrupt ends the wait: Ctrl-C must work */
+    return wait.result != -EPIPE && wait.result != -ECONNRESET;
 }
 
 /* The session ends for all further Ractors. Their last events are in the rings; what they do from now on is not traced. */
@@ -634,8 +644,10 @@ bool join_leave(int wait_ms)
     if (was_on) {
         atomic_store_explicit(&s->ring->closed, 1, memory_order_release);
         link_.is_busy = true;
+        bool we_part = !atomic_exchange(&link_.is_parting, true); /* else the watcher has the last word, or has missed it */
         end_ractors(deadline_ns);
-        say_goodbye(s, deadline_ns);
+        if (!say_goodbye(s, deadline_ns) && we_part)
+            after_a_kill();
         link_.is_busy = false;
     }
     link_close();

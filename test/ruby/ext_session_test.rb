@@ -35,6 +35,18 @@ class ExtSessionTest < Minitest::Test
     assert_equal [[1], [1, 2]], streams.map { _1.thread_names.keys.sort }
   end
 
+  def test_a_visualizer_that_hangs_up_after_its_last_word_was_not_killed
+    reader = RingReader.new(hangs_up: true)
+    traced("Rrtrace::Native.leave(5000)\n" + <<~RUBY, slots: 1 << 13, reader:)
+      300.times do
+        Rrtrace::Native.join(ENV.fetch("SESSION"), 8192, false, true, false)
+        raise "no session" unless Rrtrace::Native.leave(10_000)
+      end
+    RUBY
+    assert_equal 301, reader.streams.count(&:said_goodbye)
+    assert_empty @ran.err
+  end
+
   def test_a_full_ring_loses_nothing
     stream = traced_one("def a = 1\n30_000.times { a }", slots: 1 << 13)
     assert_equal 30_000, stream.calls["Object#a"]

@@ -176,12 +176,13 @@ class RingReader
 
   attr_reader :path, :streams, :folder
 
-  # answer: :welcome, :silent, or a String (the reason of a refusal)
-  def initialize(answer: :welcome, drain: true)
+  # answer: :welcome, :silent, or a String (the reason of a refusal); hangs_up: right after its last word, as the visualizer does
+  def initialize(answer: :welcome, drain: true, hangs_up: false)
     @folder = Dir.mktmpdir("rrtrace-test")
     @path = File.join(@folder, "session")
     @answer = answer
     @drain = drain
+    @hangs_up = hangs_up
     @streams = []
     @clients = []
     @server = Socket.new(:UNIX, :SEQPACKET)
@@ -247,6 +248,7 @@ class RingReader
       @lock.synchronize { stream.drain }
       stream.goodbye
       client.send(message(DONE), 0)
+      leave(client) if @hangs_up
     end
   rescue Errno::EPIPE, Errno::ECONNRESET
     leave(client)
