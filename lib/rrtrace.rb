@@ -166,11 +166,9 @@ module Rrtrace
         require_relative "rrtrace/settings"
         settings = Settings.new(options)
         native.select(*settings.selection)
+        leave_in_time(settings) # first, as this code would be what the trace begins with
         is_joined, error = join_outer(settings)
-        return false unless is_joined || yield(settings, error)
-
-        leave_in_time(settings)
-        true
+        is_joined || yield(settings, error)
       rescue ThreadError # from require
         raise Error, "the first start can't be made in a signal handler: write trap(…) { Thread.new { Rrtrace.start } }"
       ensure

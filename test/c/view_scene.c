@@ -595,7 +595,7 @@ TEST(threads_have_lanes_that_do_not_overlap_grouped_by_process_with_ractors)
                 CHECK(l.lanes.items[i].y_floor < l.lanes.items[i - 1].y_floor - l.row_height);
         }
         char name[160];
-        panels_lane_name(s.catalog, l.lanes.items[3].thread, name);
+        catalog_thread_title(s.catalog, l.lanes.items[3].thread, name);
         CHECK_STR(name, "ractor 2");
         panels_process_title(s.catalog, l.groups.items[2].process, name);
         CHECK_STR(name, "ruby bin/worker 2  \xC2\xB7  pid 1002");

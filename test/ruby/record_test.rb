@@ -86,6 +86,15 @@ class RecordTest < Minitest::Test
     end
   end
 
+  def test_choosing_what_is_never_called_is_said
+    program = write("app.rb", CHOSEN)
+    none = run_rrtrace("--no-window", "-o", temp_path("none.rrt"), "--only", "Invoice#totals", program)
+    assert_equal 0, none.code
+    assert_match(/there is no call in it: --only/, none.err)
+    some = run_rrtrace("--no-window", "-o", temp_path("some.rrt"), "--only", "Invoice#total", program)
+    refute_match(/there is no call/, some.err)
+  end
+
   def test_a_recording_without_some_methods_has_the_others_and_their_stacks
     ran = run_rrtrace("--no-window", "-o", temp_path("rest.rrt"), "--except", "Invoice#line", "--except", "Array", write("app.rb", CHOSEN))
     assert_equal 0, ran.code, ran.err

@@ -122,6 +122,23 @@ class ReportTest < Minitest::Test
     assert_equal total, [half, rest].sum { |part| method_named(part, "Object#work")&.fetch("total_ns") || 0 }
   end
 
+  def test_a_thread_without_a_name_is_found_by_what_the_tables_call_it
+    path = record(<<~RUBY)
+      Warning[:experimental] = false
+      def work(n) = n
+      ractor = Ractor.new { 5.times { work(1) } }
+      Thread.new { 7.times { work(1) } }.join
+      3.times { work(1) }
+      ractor.take
+    RUBY
+    table = run_rrtrace("report", path, "--table", "threads").out
+    {"main" => 3, "ractor 2" => 5, "thread" => 7}.each do |title, calls|
+      assert_match(/^ *\d+  #{title}/, table)
+      found = report(path, "--thread", title)
+      assert_equal calls, method_named(found, "Object#work")["calls"], title
+    end
+  end
+
   def test_names_of_any_bytes_give_valid_json_and_csv
     path = record(<<~'RUBY')
       class Wörter

@@ -128,8 +128,19 @@ static void print_stats(const session_status *status)
             status->history.evicted_count, status->history.used_bytes >> 20, status->history.budget_bytes >> 20);
 }
 
+static bool has_methods(session *s)
+{
+    bool has = false;
+    session_lock(s);
+    const catalog *c = session_model_of(s).catalog;
+    for (uint32_t i = 0; i < catalog_process_count(c) && !has; i++)
+        has = catalog_method_limit(c, i) > 0;
+    session_unlock(s);
+    return has;
+}
+
 /* Whoever reads this may read the file: it is whole. 0, or 1 when it could not be written to its end. */
-static int tell_recording(const session_status *status)
+static int tell_recording(session *s, const session_status *status)
 {
     if (status->stream_count == 0) {
         fprintf(stderr, "rrtrace: no Ruby program was traced: %s has nothing in it\n", status->recording);
@@ -140,6 +151,8 @@ static int tell_recording(const session_status *status)
     if (status->recording_failed)
         return 1;
     recording_say_written(stderr, status->recording, status->recorded_bytes, status->writer_waits);
+    if (!has_methods(s))
+        fprintf(stderr, "rrtrace: there is no call in it: --only, --except and --only-path have left out whatever was called\n");
     return 0;
 }
 
@@ -161,14 +174,14 @@ static int run_headless(session *s, const options *o)
         if (o->stats && status.open_streams == 0)
             print_stats(&status);
         if (status.recording && status.watched_left && status.open_streams == 0 && !told) {
-            result |= tell_recording(&status);
+            result |= tell_recording(s, &status);
             told = true;
         }
         session_answer(s);
     }
     session_answer(s);
     if (status.recording && !told)
-        result |= tell_recording(&status);
+        result |= tell_recording(s, &status);
     if (o->shot_path && status.stream_count == 0)
         fprintf(stderr, "rrtrace: no Ruby program was traced: no picture was written\n");
     return result;

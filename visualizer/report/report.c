@@ -216,15 +216,19 @@ static uint32_t arc_of(report *r, uint32_t caller, uint32_t callee)
 
 /* ---- threads ----------------------------------------------------------------------------------------------------- */
 
-static bool is_chosen(const report *r, const catalog_thread *t)
+static bool is_chosen(const report *r, uint32_t id)
 {
+    const catalog_thread *t = catalog_thread_at(r->catalog, id);
     uint32_t pid = catalog_process_at(r->catalog, t->process)->pid;
     if (r->desc.pid && pid != r->desc.pid)
         return false;
     if (r->thread_number)
         return t->number == r->thread_number;
-    return !r->desc.thread || map_get(&r->named, (uint64_t)t->process << 32 | t->number) != MAP_NONE ||
-           pattern_matches(&r->thread, t->name, strlen(t->name));
+    if (!r->desc.thread || map_get(&r->named, (uint64_t)t->process << 32 | t->number) != MAP_NONE)
+        return true;
+    char title[CATALOG_TITLE_BYTES];
+    catalog_thread_title(r->catalog, id, title);
+    return pattern_matches(&r->thread, title, strlen(title));
 }
 
 /* NULL: memory is out. */
@@ -237,7 +241,7 @@ static report_thread *thread_at(report *r, uint32_t id)
     report_thread *t = &r->threads.items[id];
     if (t->id == REPORT_NONE) {
         const catalog_thread *is = catalog_thread_at(r->catalog, id);
-        *t = (report_thread){.process = is->process, .id = id, .is_counted = is_chosen(r, is)};
+        *t = (report_thread){.process = is->process, .id = id, .is_counted = is_chosen(r, id)};
     }
     return t;
 }

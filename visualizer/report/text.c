@@ -230,14 +230,11 @@ static int write_graph(const text_view *v)
     return ok ? 0 : -ENOMEM;
 }
 
-/* "main", "worker 3", or "thread 5"; the number besides a name only where names are not enough. */
 static unsigned put_thread(const text_view *v, uint32_t id, unsigned width)
 {
-    const catalog_thread *is = catalog_thread_at(v->m->catalog, id);
-    char text[CELLS_BYTES];
-    snprintf(text, sizeof text, is->is_main ? "main" : "thread %u", is->number);
-    const char *name = is->name[0] ? is->name : text;
-    return cells_head(v->o, name, strlen(name), width);
+    char title[CATALOG_TITLE_BYTES];
+    catalog_thread_title(v->m->catalog, id, title);
+    return cells_head(v->o, title, strlen(title), width);
 }
 
 static void write_thread(const text_view *v, const report_thread *t, unsigned name_columns)

@@ -5,6 +5,7 @@
 #include "base/vec.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -201,6 +202,21 @@ uint32_t catalog_thread_of(catalog *c, uint32_t process, uint32_t number, uint64
         catalog_thread_at(c, names->last_thread)->next = id;
     names->last_thread = id;
     return id;
+}
+
+void catalog_thread_title(const catalog *c, uint32_t id, char out[CATALOG_TITLE_BYTES])
+{
+    const catalog_thread *thread = catalog_thread_at(c, id);
+    const catalog_process *process = catalog_process_at(c, thread->process);
+    uint32_t ractor = process->ractor > thread->ractor ? process->ractor : thread->ractor;
+    if (thread->name[0])
+        snprintf(out, CATALOG_TITLE_BYTES, "%.80s", thread->name);
+    else if (ractor > 1 && process->first_thread == id)
+        snprintf(out, CATALOG_TITLE_BYTES, "ractor %" PRIu32, ractor);
+    else if (thread->is_main || thread->number == 1)
+        snprintf(out, CATALOG_TITLE_BYTES, "main");
+    else
+        snprintf(out, CATALOG_TITLE_BYTES, "thread %" PRIu32, thread->number);
 }
 
 uint32_t catalog_fiber_of(catalog *c, uint32_t process, uint32_t number, uint32_t thread, uint64_t now_ns)

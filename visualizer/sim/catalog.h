@@ -88,6 +88,10 @@ uint32_t catalog_fiber_of(catalog *c, uint32_t process, uint32_t number, uint32_
 uint32_t catalog_find_thread(const catalog *c, uint32_t process, uint32_t number);
 uint32_t catalog_find_fiber(const catalog *c, uint32_t process, uint32_t number);
 
+/* What people call it: its name, or "main", "ractor 2", "thread 5". Long names are cut. */
+#define CATALOG_TITLE_BYTES 96
+void catalog_thread_title(const catalog *c, uint32_t thread, char out[CATALOG_TITLE_BYTES]);
+
 /* Take over one DEFINE: head, and its payload of head.place bytes. Unknown kinds and malformed payloads are ignored:
  * false says so. now_ns: the head's time. CLOCK definitions are the simulation's own business (true, nothing done). */
 bool catalog_define(catalog *c, uint32_t process, ev head, const void *payload, uint64_t now_ns);

@@ -104,7 +104,7 @@ static void line_of_where(const details_tip *t, const scene_input *in, char *out
         snprintf(out, bytes, "at %s   %.100s", at, name);
         return;
     }
-    panels_lane_name(c, r->thread, name);
+    catalog_thread_title(c, r->thread, name);
     if (view_box_is_call(r))
         snprintf(depth, sizeof depth, "   depth %u", r->depth);
     if (view_box_is_call(r) && fiber_of(c, r) != 0)

@@ -248,7 +248,7 @@ bool find_thread(const find *f, const catalog *c, uint32_t id)
     const catalog_thread *thread = catalog_thread_at(c, id);
     const catalog_process *process = catalog_process_at(c, thread->process);
     char name[96];
-    panels_lane_name(c, id, name);
+    catalog_thread_title(c, id, name);
     for (size_t i = 0; i < f->thread_count; i++)
         if (!contains(name, f->threads[i]) && !is_number(f->threads[i], thread->number))
             return false;

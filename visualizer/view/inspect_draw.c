@@ -224,7 +224,7 @@ static void draw_span(column *c)
     paint_name(p, left(c), baseline(c, c->y), name, strlen(name), c->width - 2 * PAD_PX * p->scale, PAINT_TEXT, PALETTE_TEXT);
     c->y += ROW_PX * p->scale;
     if (span->thread < catalog_thread_count(names))
-        panels_lane_name(names, span->thread, thread);
+        catalog_thread_title(names, span->thread, thread);
     paint_text(p, left(c), baseline(c, c->y), "a span of the program's own", PAINT_SMALL, PALETTE_TEXT_DIM);
     paint_right(p, right(c), baseline(c, c->y), thread, PAINT_SMALL, PALETTE_TEXT_DIM);
     c->y += ROW_PX * p->scale + 4 * p->scale;
@@ -260,7 +260,7 @@ static void draw_open(column *c, uint32_t max)
         calls_call call = {.begin_ns = o->begin_ns, .end_ns = c->in->model->now_ns, .track = o->track, .depth = o->depth,
                            .method = o->method.number, .thread = o->thread, .process = o->method.process, .is_open = true};
         if (o->is_first || n == 0) {
-            panels_lane_name(c->in->model->catalog, o->thread, name);
+            catalog_thread_title(c->in->model->catalog, o->thread, name);
             paint_text(c->p, left(c), baseline(c, c->y), name, PAINT_SMALL, PALETTE_TEXT_DIM);
             c->y += 0.85f * ROW_PX * c->p->scale;
         }

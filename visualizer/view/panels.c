@@ -53,21 +53,6 @@ static bool pill(painter *p, float x, float y, const char *s, float size, uint32
     return true;
 }
 
-void panels_lane_name(const catalog *c, uint32_t thread_id, char *out)
-{
-    const catalog_thread *thread = catalog_thread_at(c, thread_id);
-    const catalog_process *process = catalog_process_at(c, thread->process);
-    uint32_t ractor = process->ractor > thread->ractor ? process->ractor : thread->ractor;
-    if (thread->name[0])
-        snprintf(out, 96, "%.80s", thread->name);
-    else if (ractor > 1 && process->first_thread == thread_id)
-        snprintf(out, 96, "ractor %u", ractor);
-    else if (thread->is_main || thread->number == 1)
-        snprintf(out, 96, "main");
-    else
-        snprintf(out, 96, "thread %u", thread->number);
-}
-
 /* Cut at a whole character. */
 static void copy_cut(char *out, size_t out_bytes, const char *s)
 {
@@ -144,7 +129,7 @@ static void draw_lane_names(painter *p)
                 panels_process_title(c, group->process, name);
                 px[1] -= 1.6f * PAINT_TEXT * p->scale;
             } else {
-                panels_lane_name(c, lane->thread, name);
+                catalog_thread_title(c, lane->thread, name);
             }
             if (px[1] < top || px[1] > bottom)
                 continue;

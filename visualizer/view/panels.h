@@ -1,5 +1,5 @@
 /* view/panels.h - what lies flat on the picture: names of lanes, the time axis, the corner line, legend, hints, help.
- * For:     view.c; the names of lanes and processes also for what tells of a thread: details.c, inspect_draw.c, find.c.
+ * For:     view.c; the titles of processes also for what tells of a thread: details.c, inspect_draw.c, find.c.
  * Idea:    quiet unless something needs attention: dim text at the edges, one warm colour for what the user should notice.
  * Threads: one; reads the catalog, so under the model lock.
  */
@@ -23,8 +23,6 @@ typedef struct panels_input {
 
 void panels_draw(const panels_input *in, font *f, quad_list *out);
 
-/* A thread's name as its lane shows it. out[96]. */
-void panels_lane_name(const catalog *c, uint32_t thread, char *out);
 /* A process's title: its command, shortened, and pid. out[160]. */
 void panels_process_title(const catalog *c, uint32_t process, char *out);
 
