@@ -11,6 +11,7 @@
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -373,11 +374,20 @@ static int find_head(const record_reader *r, desk *d, uint64_t offset, uint64_t 
     return 0;
 }
 
+/* A writer holds the file's lock as long as it writes. */
+static bool is_being_written(const record_reader *r)
+{
+    if (flock(r->fd, LOCK_SH | LOCK_NB) != 0)
+        return errno == EWOULDBLOCK;
+    flock(r->fd, LOCK_UN);
+    return false;
+}
+
 static int scan(record_reader *r, desk *d)
 {
     uint64_t offset = r->header.header_bytes, damaged_at = UINT64_MAX;
     size_t damaged_chunk = 0;
-    bool had_index = false;
+    bool had_index = false, ends_damaged = false;
     while (offset < r->file_bytes) {
         chunk_head head;
         uint64_t at = offset;
@@ -392,6 +402,7 @@ static int scan(record_reader *r, desk *d)
         if (error || at == r->file_bytes) {
             if (error)
                 return error;
+            ends_damaged = damaged_at == offset;
             break;
         }
         had_index = head.kind == CHUNK_INDEX;
@@ -403,7 +414,9 @@ static int scan(record_reader *r, desk *d)
             return error;
         offset = at + chunk_bytes(&head);
     }
-    if (damaged_at != UINT64_MAX)
+    if ((damaged_at == UINT64_MAX || ends_damaged) && !had_index && is_being_written(r))
+        note(r, "it is still being recorded: read up to %.1f s", seconds_of(r, r->end_ns));
+    else if (damaged_at != UINT64_MAX)
         note(r, "chunk %zu at byte %llu: damaged or cut off; read up to %.1f s", damaged_chunk, (unsigned long long)damaged_at,
              seconds_of(r, r->end_ns));
     else if (had_index)
