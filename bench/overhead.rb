@@ -28,6 +28,7 @@ class Overhead
   VARIANTS = {
     "untraced" => "untraced",
     "raw" => "one raw hook, empty (C)",
+    "clock" => "one raw hook that reads the clock (C)",
     "tracepoints" => "two TracePoints, empty (C)",
     "ring" => "plain TracePoint ring (C)",
     "unsent" => "rrtrace, events not handed over",
@@ -249,7 +250,7 @@ class Overhead
     return unless figures["record"]
 
     puts "overhead.added_ns_per_call: #{(Lab.median(added("record", figures)) / calls).round(1)}"
-    {"raw" => "vs_raw_hook", "ring" => "vs_plain_ring", "ruby_prof" => "vs_ruby_prof"}.each do |variant, key|
+    {"raw" => "vs_raw_hook", "clock" => "vs_clock_hook", "ring" => "vs_plain_ring", "ruby_prof" => "vs_ruby_prof"}.each do |variant, key|
       puts "overhead.#{key}: #{Lab.median(ratios("record", variant, figures)).round(3)}" if figures[variant]
     end
     puts "overhead.clock_ns: #{clock.round(1)}"

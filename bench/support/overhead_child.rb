@@ -75,7 +75,7 @@ module Variant
   def self.start(name, output)
     case name
     when "untraced" then return
-    when "raw", "tracepoints", "ring"
+    when "raw", "clock", "tracepoints", "ring"
       require "bench_hooks"
       BenchHooks.public_send(name)
       return
