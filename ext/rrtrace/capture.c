@@ -172,44 +172,58 @@ __attribute__((noinline)) static void on_event_slowly(stream *s, const rb_trace_
         name_is_stale(s);
 }
 
+/* A method's number, 0 when the front cache has none or the method is left out, and the time. The clock takes as long as memory
+ * that is not at hand: so it is read in between asking for the cache's line and looking at it. */
+static inline __attribute__((always_inline)) uint32_t find_and_time(stream *s, VALUE klass, ID id, VALUE iseq, uint32_t kind, uint64_t *ticks)
+{
+    const methods_entry *pair = methods_pair(&s->methods, klass, id);
+    __builtin_prefetch(pair);
+    *ticks = clock_counter();
+    const methods_entry *entry = methods_known_in(pair, klass, id, iseq, kind);
+    return entry ? entry->number : 0;
+}
+
 /* What nearly every event is: a call of a known method, or a return, in the context that the last event was in, with room in
  * the ring. Calls nothing, so that the hook has no registers to save. False: nothing was written. */
 static inline __attribute__((always_inline)) bool push_straight(stream *s, const vm_arg *arg)
 {
     if (UNLIKELY(capture_mode_now(s) != CAPTURE_ON) || UNLIKELY(!clock_is_counter(s->clock_source)))
         return false;
-    /* Long before it is needed: reading the counter takes some 20 ns on virtual machines, which thus pass beside the
-     * lookup and the lock. capture_in_order mends what another thread may have stored in between. */
-    uint64_t ticks = clock_counter();
+    /* The clock is read long before its time is needed: some 20 ns on virtual machines, which thus pass beside the lookup and
+     * the lock. capture_in_order mends what another thread may have stored in between. */
+    uint64_t ticks;
     uint32_t position = vm_position(arg->frame), number = 0;
-    ev_kind kind = EV_RETURN;
+    ev_kind kind = EV_CALL;
     switch (arg->event) {
     case RUBY_EVENT_CALL:
-        number = methods_cached(&s->methods, vm_frame_entry(arg->frame), METHODS_BY_ADDRESS, arg->frame->iseq, EV_METHOD_RUBY);
-        if (UNLIKELY(number == 0))
-            return false;
-        kind = EV_CALL;
-        break;
-    case RUBY_EVENT_C_CALL:
-        number = methods_cached(&s->methods, arg->klass, arg->id, 0, EV_METHOD_C);
-        if (UNLIKELY(number == 0) || UNLIKELY(atomic_load_explicit(&capture.gc_open_in, memory_order_relaxed)))
-            return false;
-        kind = EV_CALL;
-        position |= EV_POSITION_C;
-        break;
-    case RUBY_EVENT_C_RETURN:
-        if (arg->data == Qnil) {
-            number = methods_cached(&s->methods, arg->klass, arg->id, 0, EV_METHOD_C);
-            if (UNLIKELY(number == 0))
-                return false;
-        }
-        position |= EV_POSITION_C;
+        number = find_and_time(s, vm_frame_entry(arg->frame), METHODS_BY_ADDRESS, arg->frame->iseq, EV_METHOD_RUBY, &ticks);
         break;
     case RUBY_EVENT_RETURN:
+        kind = EV_RETURN;
+        ticks = clock_counter();
+        break;
+    case RUBY_EVENT_C_CALL:
+        if (UNLIKELY(atomic_load_explicit(&capture.gc_open_in, memory_order_relaxed)))
+            return false;
+        position |= EV_POSITION_C;
+        number = find_and_time(s, arg->klass, arg->id, 0, EV_METHOD_C, &ticks);
+        break;
+    case RUBY_EVENT_C_RETURN:
+        position |= EV_POSITION_C;
+        kind = EV_RETURN;
+        if (arg->data != Qnil) {
+            ticks = clock_counter();
+            break;
+        }
+        number = find_and_time(s, arg->klass, arg->id, 0, EV_METHOD_C, &ticks);
+        if (UNLIKELY(number == 0))
+            return false;
         break;
     default:
         return false;
     }
+    if (kind == EV_CALL && UNLIKELY(number == 0))
+        return false;
     ring *r = s->ring;
     if (!ring_try_lock(r))
         return false;

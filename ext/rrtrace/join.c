@@ -26,6 +26,8 @@
 #define ANSWER_CHILD_MS 3000 /* a forked child waits inside its first event: not for longer than a user would notice */
 #define WATCH_MS 1000        /* between two calibrations of the clock */
 
+#define SLICE_MS 5           /* of a wait with the GVL, when an interrupt that is held back lets nothing run without it */
+#define RESERVE_BYTES ((size_t)1 << 20)
 #define RACTOR_SHARE 16      /* a Ractor's ring has this part of the main one's slots: there may be many */
 
 typedef struct join_link {
@@ -38,6 +40,7 @@ typedef struct join_link {
     _Atomic bool stops; /* the watcher has nothing more to watch */
     bool is_busy; /* join or leave has let the GVL go in the middle */
     pthread_t watcher;
+    int raised;        /* how join_session was left: for rb_jump_tag */
     _Atomic bool gone; /* stored by the watcher: the visualizer has left */
     _Atomic bool is_parting; /* set once: by whoever waits for the visualizer's last word, or has seen that there is none */
     join_socket child; /* a forked child's connection until it has a ring */
@@ -101,12 +104,16 @@ static bool peer_is_us(int fd)
     return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) == 0 && peer.uid == geteuid();
 }
 
+/* A piece at a time: a signal takes back what a call has reserved so far, and a program may get one each millisecond. */
 static int reserve(int fd, size_t bytes)
 {
-    int error;
-    do
-        error = posix_fallocate(fd, 0, (off_t)bytes);
-    while (error == EINTR);
+    int error = 0;
+    for (size_t at = 0; at < bytes && !error; at += RESERVE_BYTES) {
+        size_t piece = bytes - at < RESERVE_BYTES ? bytes - at : RESERVE_BYTES;
+        do
+            error = posix_fallocate(fd, (off_t)at, (off_t)piece);
+        while (error == EINTR);
+    }
     return error;
 }
 
@@ -230,17 +237,34 @@ static void wait_until(answer_wait *wait, uint64_t deadline_ns, bool has_gvl)
         wait_for_answer(wait);
 }
 
+static VALUE check_interrupts(VALUE unused)
+{
+    rb_thread_check_ints();
+    return unused;
+}
+
+/* Waits for one message through all signals, and has Ruby do what they ask for, if may_let_go. False: that has raised. */
+static bool wait_through_signals(answer_wait *wait, int timeout_ms, bool may_let_go)
+{
+    uint64_t deadline_ns = clock_ns(CLOCK_MONOTONIC) + (uint64_t)timeout_ms * 1000000u, slice_ns;
+    do {
+        wait_until(wait, deadline_ns, may_let_go);
+        slice_ns = clock_ns(CLOCK_MONOTONIC) + SLICE_MS * 1000000u;
+        if (wait->result != -EINTR || !may_let_go)
+            continue;
+        rb_protect(check_interrupts, Qnil, &link_.raised);
+        if (link_.raised)
+            return false;
+        wait_until(wait, slice_ns < deadline_ns ? slice_ns : deadline_ns, false);
+    } while (wait->result == -EINTR || (wait->result == -ETIMEDOUT && slice_ns < deadline_ns));
+    return true;
+}
+
 /* HELLO, WELCOME. may_let_go: not inside a hook. 0, -2 or -1 with why. */
 static int shake_hands(const stream *s, int ring_fd, int timeout_ms, bool may_let_go, char why[JOIN_WHY_BYTES])
 {
-    answer_wait wait = {.fd = s->socket.fd};
-    int sent = send_message(s, HS_HELLO, ring_fd);
-    wait.result = sent;
-    if (sent == 0) {
-        uint64_t deadline = clock_ns(CLOCK_MONOTONIC) + (uint64_t)timeout_ms * 1000000u;
-        wait_until(&wait, deadline, may_let_go);
-    }
-    if (wait.result == -EINTR)
+    answer_wait wait = {.fd = s->socket.fd, .result = send_message(s, HS_HELLO, ring_fd)};
+    if (wait.result == 0 && !wait_through_signals(&wait, timeout_ms, may_let_go))
         return -2;
     if (wait.result == -ETIMEDOUT)
         snprintf(why, JOIN_WHY_BYTES, "the visualizer at %s did not answer within %d s", link_.path, timeout_ms / 1000);
@@ -414,7 +438,7 @@ static void after_fork_in_child(void)
     ractors_fix_lock_in_child();
     link_.lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
     link_.has_watcher = link_.is_busy = false;
-    atomic_store(&link_.gone, false);
+    atomic_store(&link_.gone, mode != CAPTURE_OFF && fd < 0); /* the session is over: the next event has the hooks removed */
     link_.child = socket_of(fd);
     mode = fd < 0 ? CAPTURE_OFF : CAPTURE_MUST_JOIN;
     for (stream *s = &capture_main; s; s = ractors_next(s)) {
@@ -493,7 +517,7 @@ static int prepare(char why[JOIN_WHY_BYTES])
     return 0;
 }
 
-int join_session(const char *socket_path, uint64_t slot_count, capture_options options, char why[JOIN_WHY_BYTES])
+int join_session(const char *socket_path, uint64_t slot_count, capture_options options, int *raised, char why[JOIN_WHY_BYTES])
 {
     if (prepare(why) != 0)
         return -1;
@@ -520,6 +544,7 @@ int join_session(const char *socket_path, uint64_t slot_count, capture_options o
     link_.is_busy = true;
     int result = link_up(ANSWER_MS, false, why);
     link_.is_busy = false;
+    *raised = link_.raised;
     if (result != 0)
         link_close();
     return result;
@@ -537,8 +562,10 @@ static bool join_in_child(stream *s)
     link_.is_busy = true;
     int result = link_up(ANSWER_CHILD_MS, true, why);
     link_.is_busy = false;
-    if (result != 0) /* the child runs on untraced; nobody asked it to say so */
+    if (result != 0) { /* the child runs on untraced; nobody asked it to say so */
         link_close();
+        join_give_up(); /* the hooks are still there: they go at a safe point */
+    }
     return result == 0;
 }
 

@@ -18,8 +18,8 @@
 
 #define JOIN_WHY_BYTES 512
 
-/* 0, or -1 with one line in why. -2: interrupted. */
-int join_session(const char *socket_path, uint64_t slot_count, capture_options options, char why[JOIN_WHY_BYTES]);
+/* 0, or -1 with one line in why. -2: a signal came meanwhile, and what Ruby did about it has raised: *raised is for rb_jump_tag. */
+int join_session(const char *socket_path, uint64_t slot_count, capture_options options, int *raised, char why[JOIN_WHY_BYTES]);
 bool join_leave(int wait_ms); /* false when not joined */
 bool join_is_on(void); /* any thread */
 bool join_memory_works(void); /* for rrtrace doctor: can a small ring's memory be had? */

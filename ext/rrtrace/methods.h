@@ -70,13 +70,17 @@ static inline bool methods_is(const methods_entry *entry, VALUE klass, ID id, VA
     return entry->klass == klass && entry->id == id && entry->iseq == iseq && entry->kind == kind;
 }
 
-/* The front cache's entry for it, or NULL. */
-static inline const methods_entry *methods_known(methods_state *m, VALUE klass, ID id, VALUE iseq, uint32_t kind)
+/* The front cache's entry for it, of its pair, or NULL. */
+static inline const methods_entry *methods_known_in(const methods_entry *pair, VALUE klass, ID id, VALUE iseq, uint32_t kind)
 {
-    const methods_entry *pair = methods_pair(m, klass, id);
     if (__builtin_expect(methods_is(&pair[0], klass, id, iseq, kind), 1))
         return &pair[0];
     return methods_is(&pair[1], klass, id, iseq, kind) ? &pair[1] : NULL;
+}
+
+static inline const methods_entry *methods_known(methods_state *m, VALUE klass, ID id, VALUE iseq, uint32_t kind)
+{
+    return methods_known_in(methods_pair(m, klass, id), klass, id, iseq, kind);
 }
 
 /* Have methods_find look at it anew. */
@@ -86,13 +90,6 @@ static inline void methods_forget(methods_state *m, VALUE klass, ID id)
     for (int i = 0; i < 2; i++)
         if (pair[i].klass == klass)
             pair[i].klass = 0;
-}
-
-/* The fast path: a number, or 0 when the front cache has none, or the method is left out. */
-static inline uint32_t methods_cached(methods_state *m, VALUE klass, ID id, VALUE iseq, uint32_t kind)
-{
-    const methods_entry *entry = methods_known(m, klass, id, iseq, kind);
-    return entry ? entry->number : 0;
 }
 
 void methods_prepare(void); /* once a process, GVL held: the T_DATA */

@@ -53,34 +53,34 @@ static VALUE native_join(VALUE self, VALUE path, VALUE buffer_slots, VALUE drop,
         rb_raise(error_class, "a buffer of %llu slots: a power of two from %llu to %llu is needed", slots,
                  (unsigned long long)RING_SLOTS_MIN, (unsigned long long)RING_SLOTS_MAX);
     capture_options options = {.drop = RTEST(drop), .c_calls = RTEST(c_calls), .blocks = RTEST(blocks)};
-    int result = -2;
-    for (int tries = 0; result == -2 && tries < 16; tries++) {
-        if (tries > 0)
-            rb_thread_check_ints(); /* raises what interrupted us; if nothing did, try again */
-        result = join_session(socket_path, slots, options, why);
-    }
-    if (result == -2) /* an interrupt that the program holds back (Thread.handle_interrupt) */
-        snprintf(why, sizeof why, "joining the session was interrupted");
+    int raised = 0, result = join_session(socket_path, slots, options, &raised, why);
     RB_GC_GUARD(path);
+    if (result == -2)
+        rb_jump_tag(raised);
     if (result != 0)
         rb_raise(error_class, "%s", why);
     target_raise_held_back();
     return Qtrue;
 }
 
-/* Words as C has them, borrowed from the strings. Raises before anything is kept. */
-static select_words words_of(VALUE list, VALUE *buffer)
+static void check_words(VALUE list)
 {
     Check_Type(list, T_ARRAY);
-    size_t count = (size_t)RARRAY_LEN(list);
-    *buffer = rb_str_new(NULL, (long)(count * sizeof(char *)));
-    const char **words = (const char **)(void *)RSTRING_PTR(*buffer);
-    for (size_t i = 0; i < count; i++) {
-        VALUE word = RARRAY_AREF(list, (long)i);
+    for (long i = 0; i < RARRAY_LEN(list); i++) {
+        VALUE word = RARRAY_AREF(list, i);
         Check_Type(word, T_STRING);
-        words[i] = StringValueCStr(word);
+        StringValueCStr(word);
     }
-    return (select_words){words, count};
+}
+
+/* Words as C has them, borrowed from the strings: from here on nothing may allocate an object, as the GC may move them. */
+static select_words words_of(VALUE list)
+{
+    size_t count = (size_t)RARRAY_LEN(list);
+    const char **words = calloc(count + 1, sizeof *words);
+    for (size_t i = 0; words && i < count; i++)
+        words[i] = RSTRING_PTR(RARRAY_AREF(list, (long)i));
+    return (select_words){words, words ? count : 0};
 }
 
 /* What the next session traces: patterns, patterns, real paths of folders; three empty arrays: everything. */
@@ -88,13 +88,25 @@ static VALUE native_select(VALUE self, VALUE only, VALUE except, VALUE folders)
 {
     (void)self;
     char why[SELECT_WHY_BYTES] = "";
-    VALUE buffers[3];
-    select_words lists[3] = {words_of(only, &buffers[0]), words_of(except, &buffers[1]), words_of(folders, &buffers[2])};
     if (join_is_on())
         rb_raise(error_class, "this process is traced already");
-    int result = select_set(lists[0], lists[1], lists[2], why);
+    VALUE given[3] = {only, except, folders};
+    for (int i = 0; i < 3; i++) /* what may raise comes before what must be freed */
+        check_words(given[i]);
+    select_words lists[3];
+    bool has_memory = true;
+    for (int i = 0; i < 3; i++) {
+        lists[i] = words_of(given[i]);
+        has_memory = has_memory && lists[i].words;
+    }
+    int result = has_memory ? select_set(lists[0], lists[1], lists[2], why) : -1;
     for (int i = 0; i < 3; i++)
-        RB_GC_GUARD(buffers[i]);
+        free((void *)(uintptr_t)lists[i].words);
+    RB_GC_GUARD(only);
+    RB_GC_GUARD(except);
+    RB_GC_GUARD(folders);
+    if (!has_memory)
+        rb_raise(error_class, "no memory for the patterns");
     if (result != 0)
         rb_raise(error_class, "%s", why);
     return Qtrue;

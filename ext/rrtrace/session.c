@@ -138,6 +138,7 @@ static int become_visualizer(void *argument)
 static int start_and_wait(void *argument)
 {
     child *c = argument;
+    sigaction(SIGCHLD, &(struct sigaction){.sa_handler = SIG_DFL}, NULL); /* who ignores it can't wait */
     pid_t pid = clone(become_visualizer, c->stack_end, CLONE_VM | CLONE_VFORK | SIGCHLD, c);
     if (pid < 0)
         c->error = errno;

@@ -47,6 +47,75 @@ class ExtSessionTest < Minitest::Test
     assert_empty @ran.err
   end
 
+  def test_signals_do_not_keep_a_program_from_joining
+    stream = traced_one("def a = 1\n10.times { a }\nstop = true\npest.join", reader: RingReader.new(answers_after: 0.3), before: <<~RUBY)
+      stop = heard = false
+      trap(:USR1) { heard = true }
+      pest = Thread.new { Process.kill(:USR1, $$) && sleep(0.001) until stop }
+      sleep 0.001 until heard
+    RUBY
+    assert_equal 10, stream.calls["Object#a"]
+  end
+
+  def test_what_a_signal_raises_while_a_program_joins_is_raised_and_it_may_join_again
+    reader = RingReader.new(answers_after: 0.3)
+    traced("def a = 1\n10.times { a }", reader:, before: <<~RUBY)
+      trap(:USR1) { raise "stop that" }
+      Thread.new { sleep 0.1; Process.kill(:USR1, $$) }
+      begin
+        Rrtrace::Native.join(ENV.fetch("SESSION"), 65536, false, true, false)
+        puts "joined"
+      rescue => error
+        puts error.message
+      end
+    RUBY
+    assert_equal "stop that\n", @ran.out
+    assert_equal 10, reader.streams.sum { _1.calls["Object#a"] }
+  end
+
+  def test_an_interrupt_that_is_held_back_lets_a_program_join
+    traced("", reader: RingReader.new(answers_after: 0.3), before: <<~RUBY)
+      Thread.handle_interrupt(RuntimeError => :never) do
+        main = Thread.current
+        Thread.new { main.raise("later") }.join
+        Rrtrace::Native.join(ENV.fetch("SESSION"), 65536, false, true, false)
+        Rrtrace::Native.leave(5000)
+        puts "joined"
+      end rescue puts $!.message
+    RUBY
+    assert_equal "joined\nlater\n", @ran.out
+  end
+
+  def test_a_signal_does_not_keep_a_forked_child_from_joining
+    streams = traced(<<~RUBY, reader: RingReader.new(answers_after: 0.3))
+      def a = 1
+      trap(:USR1) { }
+      child = fork { 10.times { a } }
+      sleep 0.1
+      Process.kill(:USR1, child)
+      Process.wait(child)
+    RUBY
+    assert_equal 10, streams.sum { _1.calls["Object#a"] }
+  end
+
+  def test_a_child_of_a_session_that_is_over_is_no_more_hooked
+    over = RingReader.new
+    streams = traced(<<~RUBY, before: "def a = 1", env: {"OVER" => over.path})
+      Rrtrace::Native.leave(5000)
+      Rrtrace::Native.join(ENV.fetch("OVER"), 65536, false, true, false)
+      File.unlink(ENV.fetch("OVER"))
+      Process.wait(fork do
+        a
+        Rrtrace::Native.join(ENV.fetch("SESSION"), 65536, false, true, false)
+        10.times { a }
+        Rrtrace::Native.leave(5000)
+      end)
+    RUBY
+    assert_equal 10, streams.sum { _1.calls["Object#a"] }
+  ensure
+    over&.close
+  end
+
   def test_a_full_ring_loses_nothing
     stream = traced_one("def a = 1\n30_000.times { a }", slots: 1 << 13)
     assert_equal 30_000, stream.calls["Object#a"]

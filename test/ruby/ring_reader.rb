@@ -176,13 +176,15 @@ class RingReader
 
   attr_reader :path, :streams, :folder
 
-  # answer: :welcome, :silent, or a String (the reason of a refusal); hangs_up: right after its last word, as the visualizer does
-  def initialize(answer: :welcome, drain: true, hangs_up: false)
+  # answer: :welcome, :silent, or a String (the reason of a refusal); hangs_up: right after its last word, as the visualizer does;
+  # answers_after: so many seconds
+  def initialize(answer: :welcome, drain: true, hangs_up: false, answers_after: 0)
     @folder = Dir.mktmpdir("rrtrace-test")
     @path = File.join(@folder, "session")
     @answer = answer
     @drain = drain
     @hangs_up = hangs_up
+    @answers_after = answers_after
     @streams = []
     @clients = []
     @server = Socket.new(:UNIX, :SEQPACKET)
@@ -237,6 +239,7 @@ class RingReader
       file = controls.flat_map { _1.unix_rights || [] }.first
       return if @answer == :silent
       return client.send(message(REFUSED, @answer), 0) if @answer.is_a?(String)
+      sleep @answers_after
       stream = Stream.new(client, bytes, file)
       @lock.synchronize do
         @streams << stream
