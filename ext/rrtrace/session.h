@@ -1,13 +1,13 @@
 /* session.h - make a session: a private folder, a listening socket in it, and the visualizer that reads it.
- * For:     rrtrace.c.
- * Threads: GVL held.
+ * For:     rrtrace.c; join.c tidies.
+ * Threads: session_open with the GVL held; session_tidy on any.
  */
 #ifndef RRTRACE_EXT_SESSION_H
 #define RRTRACE_EXT_SESSION_H
 
 #include <stddef.h>
 
-/* argv: NULL-terminated, the visualizer's own further arguments. 0 with the socket's path, or -1 with one line in why. */
+/* args[arg_count]: the visualizer's own further arguments. 0 with the socket's path, or -1 with one line in why. */
 int session_open(const char *visualizer, char *const *args, size_t arg_count, char *socket_path, size_t path_bytes,
                  char *why, size_t why_bytes);
 

@@ -19,7 +19,7 @@ module Rrtrace
       "view" => ["[FILE]", "open a recording in the window", :visualizer],
       "report" => ["[FILE]", "tables of methods, threads, GC", :visualizer],
       "export" => ["[FILE] -f FORMAT", "convert for other tools", :visualizer],
-      "shot" => ["FILE -o PNG", "draw one picture of a recording", :visualizer],
+      "shot" => ["[FILE] [-o PNG]", "draw one picture of a recording", :visualizer],
       "doctor" => ["", "what works here, and what to do about it", :here]
     }.freeze
 
@@ -110,7 +110,7 @@ module Rrtrace
 
     def usage
       lines = SUBCOMMANDS.map do |name, (arguments, what)|
-        format("       rrtrace %-22s %s", "#{name} #{arguments}", what)
+        format("       rrtrace %-24s %s", "#{name} #{arguments}", what)
       end
       <<~TEXT
         Usage: rrtrace [options] [--] COMMAND [ARGS…]

@@ -60,7 +60,7 @@ static void print_help(void)
          "      --top N          lines a table at most [text: 20]\n"
          "What is measured; these combine:\n"
          "      --process PID    this process alone\n"
-         "      --thread NAME    threads with this in a name of theirs, or with this number\n"
+         "      --thread NAME    threads with this in a name, or with this number\n"
          "      --from, --to T   since the recording's begin: 1.5, 1.5s, 200ms, 30us; a\n"
          "                       call that lies across counts with the part inside, and\n"
          "                       as a call where it began\n"

@@ -1,5 +1,5 @@
 /* base/map.h - a hash map from 64-bit keys to 32-bit ids.
- * For:     sim/: numbers of a stream to ids of the session.
+ * For:     sim/, record/, report/, history/, app/: numbers of a stream to ids of the session, and the like.
  * Idea:    open addressing, linear probing, power-of-two table at most 2/3 full; nothing is ever removed.
  * Use:     map_init; map_get, map_put; map_free.
  * Memory:  16 bytes a place.

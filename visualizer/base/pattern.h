@@ -1,5 +1,5 @@
 /* base/pattern.h - does a name match what a user has typed: a part of it, or /a regular expression/?
- * For:     report/: --method and --thread.
+ * For:     report/: --method and --thread; view/find.c.
  * Use:     pattern_init; pattern_matches; pattern_free.
  * Memory:  a compiled expression; the text is borrowed.
  * Threads: one at a time.
@@ -18,7 +18,7 @@ typedef struct pattern {
     regex_t regex;
 } pattern;
 
-/* text NULL: matches everything. 0, or -EINVAL with a line about the expression in error. */
+/* text NULL: matches everything. 0, -EINVAL with a line about the expression in error, or -ENOMEM. */
 int pattern_init(pattern *p, const char *text, char *error, size_t error_bytes);
 void pattern_free(pattern *p); /* also after a failed init, or twice */
 bool pattern_matches(const pattern *p, const char *name, size_t name_bytes); /* name[name_bytes] must be NUL */

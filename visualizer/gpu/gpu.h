@@ -49,7 +49,6 @@ typedef struct gpu_frame {
     float fog_begin, fog_end; /* distance along the view direction (perspective: clip w) where boxes begin to and have
                                  faded into the background; 0, 0: off */
     uint32_t background;
-    uint32_t highlight_value; /* reserved: 0 */
     const gpu_box *boxes;
     const gpu_box *glass; /* translucent: drawn back to front as given, no depth writes */
     const gpu_quad *quads;

@@ -1,5 +1,5 @@
 /* history/history.h - every span of the session, in rows, with summaries: "what is in [t0, t1) at n pixels?"
- * For:     the pipeline (appends), view/ (queries each frame), report/ (walks).
+ * For:     the pipeline (appends), view/ (queries each frame), record/overview.c (asks once).
  * Idea:    a row is one depth of one track: an append-only column of spans that do not overlap, and over it an implicit
  *          tree whose lowest nodes sum 16 spans and whose others sum 4 nodes. A query walks down only where a node is wider
  *          than the asked resolution, so its cost depends on the pixels, not on the spans below.

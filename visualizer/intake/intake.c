@@ -159,7 +159,8 @@ static bool drain_block(intake *in, connection *c, uint64_t *taken)
         c->calibrated_ns = now_ns; /* the program itself sends the first pairs */
     else if (now_ns - c->calibrated_ns >= CALIBRATION_NS && c->last_ticks != 0) {
         told = put_waits(c, b->events);
-        prefix = told + put_calibration(c, b->events + told, now_ns);
+        if (told > 0 || ring_backlog(&c->reader) > 0) /* else the block is not sent, and the pair would be lost */
+            prefix = told + put_calibration(c, b->events + told, now_ns);
     }
     uint32_t count = connection_read(c, b->events + prefix, BLOCK_EVENTS - prefix);
     *taken = count;

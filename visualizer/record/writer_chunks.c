@@ -187,7 +187,6 @@ static int unsettle(record_writer *w)
     return 0;
 }
 
-
 int writer_put_job(record_writer *w, const writer_job *j)
 {
     if (j->kind == CHUNK_INDEX)
