@@ -7,6 +7,9 @@ require_relative "settings"
 module Rrtrace
   # `rrtrace doctor`: looks at all that tracing needs, and says of what is missing what to do about it.
   class Doctor
+    EDITORS = %w[RRTRACE_EDITOR VISUAL EDITOR].freeze
+    private_constant :EDITORS
+
     def initialize(out)
       @out = out
       @can_trace = true
@@ -19,6 +22,7 @@ module Rrtrace
       extension
       visualizer
       display
+      editor
       @out.puts(@can_trace ? "Tracing works here." : "Tracing does not work here yet: see the lines with an exclamation mark.")
       @can_trace
     end
@@ -76,6 +80,16 @@ module Rrtrace
       else
         say "display", "none (DISPLAY and WAYLAND_DISPLAY are empty): sessions are recorded instead"
       end
+    end
+
+    # What Enter in the window opens a source with.
+    def editor
+      name = EDITORS.find { |one| !ENV.fetch(one, "").empty? }
+      return say "editor", "none: set VISUAL, EDITOR or RRTRACE_EDITOR, and Enter in the window opens sources" unless name
+
+      terminal = ENV.fetch("TERMINAL", "").split.first || "x-terminal-emulator"
+      is_there = ENV.fetch("PATH", "").split(":").any? { |folder| File.executable?(File.join(folder, terminal)) } || File.executable?(terminal)
+      say "editor", "#{name}=#{ENV[name]}", *("one that needs a terminal can't open: there is no #{terminal}; set TERMINAL" unless is_there)
     end
 
     def say(name, first, *more)

@@ -55,6 +55,10 @@ class CliTest < Minitest::Test
     ran = run_rrtrace("doctor")
     assert_equal 0, ran.code, ran.out + ran.err
     assert_match(/Ruby +#{Regexp.escape(RUBY_VERSION)} .*extension +loads; clock: .*shared memory +works.*visualizer +#{temp_path}.*window: no.*display +none/m, ran.out)
+    assert_match(/editor +none: set VISUAL/, run_rrtrace("doctor", env: {"RRTRACE_EDITOR" => nil, "VISUAL" => nil, "EDITOR" => ""}).out)
+    lost = run_rrtrace("doctor", env: {"RRTRACE_EDITOR" => nil, "VISUAL" => "vim -R", "TERMINAL" => "/nowhere/xterm"})
+    assert_match(%r{editor +VISUAL=vim -R\n.*there is no /nowhere/xterm}, lost.out)
+    assert_equal 0, lost.code
     ran = run_rrtrace("doctor", env: {"RRTRACE_VISUALIZER" => "/nowhere"})
     assert_equal 1, ran.code
     assert_match(%r{^! visualizer +RRTRACE_VISUALIZER=/nowhere is no program}, ran.out)
