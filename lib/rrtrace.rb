@@ -221,7 +221,13 @@ module Rrtrace
       runnable?(path) ? path : raise(Error, "RRTRACE_VISUALIZER=#{path} is no program that can be run: correct or unset it")
     end
 
-    def runnable?(path) = File.file?(path) && File.executable?(path)
+    # The extension asks without letting other threads in between.
+    def runnable?(path)
+      return File.file?(path) && File.executable?(path) unless @native
+
+      kind, _, can_run = @native.look(path)
+      kind == :file && can_run
+    end
   end
 
   autostart unless ["", "0", "false", "no", "off"].include?(ENV.fetch("RRTRACE", ""))

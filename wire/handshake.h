@@ -34,7 +34,7 @@ typedef struct hs_message {
     uint32_t magic;
     uint16_t version;
     uint16_t type;       /* hs_type */
-    uint32_t pid, ppid;  /* HELLO: as the program sees them */
+    uint32_t pid, ppid;  /* HELLO: as the program sees them; pid in what the visualizer sends: its own */
     uint64_t ring_bytes; /* HELLO: size of the shared memory behind the descriptor */
     uint32_t ractor;     /* HELLO: 1 is the main one */
     uint32_t reserved;

@@ -27,6 +27,7 @@
 #define WATCH_MS 1000        /* between two calibrations of the clock */
 
 #define SLICE_MS 5           /* of a wait with the GVL, when an interrupt that is held back lets nothing run without it */
+#define PATIENCE_NS UINT64_C(5000000000) /* of a program that ends, before it says what it waits for */
 #define RESERVE_BYTES ((size_t)1 << 20)
 #define RACTOR_SHARE 16      /* a Ractor's ring has this part of the main one's slots: there may be many */
 
@@ -40,6 +41,9 @@ typedef struct join_link {
     _Atomic bool stops; /* the watcher has nothing more to watch */
     bool is_busy; /* join or leave has let the GVL go in the middle */
     pthread_t watcher;
+    struct stat errors; /* standard error, as it was when the program joined */
+    uint32_t visualizer_pid; /* as it sees itself */
+    _Atomic bool has_said_it_waits;
     int raised;        /* how join_session was left: for rb_jump_tag */
     _Atomic bool gone; /* stored by the watcher: the visualizer has left */
     _Atomic bool is_parting; /* set once: by whoever waits for the visualizer's last word, or has seen that there is none */
@@ -278,9 +282,9 @@ static int shake_hands(const stream *s, int ring_fd, int timeout_ms, bool may_le
         snprintf(why, JOIN_WHY_BYTES, "the visualizer refused this process: %s", wait.message.text);
     else if (wait.message.type != HS_WELCOME)
         snprintf(why, JOIN_WHY_BYTES, "the visualizer at %s answered out of turn", link_.path);
-    else
-        return 0;
-    return -1;
+    else if (s == link_.root)
+        link_.visualizer_pid = wait.message.pid;
+    return wait.result == 0 && wait.message.type == HS_WELCOME ? 0 : -1;
 }
 
 /* ---- The watcher: sees the end of the socket at once, whatever the program is doing.
@@ -300,12 +304,29 @@ void join_give_up(void)
     rb_postponed_job_trigger(once.detach_job);
 }
 
+/* On standard error, where it is still what it was: a daemon's descriptor 2 may be anything. */
+static void say(const char *line)
+{
+    struct stat now;
+    if (fstat(STDERR_FILENO, &now) != 0 || now.st_dev != link_.errors.st_dev || now.st_ino != link_.errors.st_ino)
+        return;
+    ssize_t written = write(STDERR_FILENO, line, strlen(line));
+    (void)written; /* nobody is there to read it? */
+}
+
+void join_say_it_waits(const char *for_what)
+{
+    char line[160];
+    if (atomic_exchange(&link_.has_said_it_waits, true))
+        return;
+    snprintf(line, sizeof line, "rrtrace: waiting for the visualizer (process %u) %s\n", (unsigned)link_.visualizer_pid, for_what);
+    say(line);
+}
+
 /* The socket has ended without a word. Nobody but us can tell whoever waits for the recording, and put the session's folder away. */
 static void after_a_kill(void)
 {
-    static const char line[] = "rrtrace: the visualizer was killed: this program runs on untraced\n";
-    ssize_t written = write(STDERR_FILENO, line, sizeof line - 1);
-    (void)written; /* nobody is there to read it? */
+    say("rrtrace: the visualizer was killed: this program runs on untraced\n");
     for (int i = 0; i < 5 && access(link_.path, F_OK) == 0; i++) { /* a dying process closes its sockets one by one */
         session_tidy(link_.path);
         nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
@@ -339,7 +360,9 @@ static void *watch(void *unused)
     if (atomic_exchange(&link_.is_parting, true))
         return NULL;
     join_give_up();
-    if (is_ours(&s->socket) && !has_last_word(s->socket.fd))
+    if (!is_ours(&s->socket))
+        say("rrtrace: this program has closed rrtrace's connection, as one of its own: it runs on untraced\n");
+    else if (!has_last_word(s->socket.fd))
         after_a_kill();
     return NULL;
 }
@@ -350,6 +373,9 @@ static int start_watcher(void)
     pthread_attr_t attributes;
     atomic_store(&link_.stops, false);
     atomic_store(&link_.is_parting, false);
+    atomic_store(&link_.has_said_it_waits, false);
+    if (fstat(STDERR_FILENO, &link_.errors) != 0)
+        link_.errors.st_ino = 0;
     size_t stack = (size_t)PTHREAD_STACK_MIN > 65536 ? (size_t)PTHREAD_STACK_MIN : 65536;
     pthread_attr_init(&attributes);
     pthread_attr_setstacksize(&attributes, stack);
@@ -625,6 +651,13 @@ bool join_memory_works(void)
 
 bool join_is_on(void) { return atomic_load_explicit(&link_.mode, memory_order_relaxed) != CAPTURE_OFF; }
 
+/* An interrupt ends the wait: Ctrl-C must work. */
+static void wait_for_done(answer_wait *wait, uint64_t deadline_ns)
+{
+    while (wait->result == 0 && wait->message.type != HS_DONE)
+        wait_until(wait, deadline_ns, true);
+}
+
 /* False: the other side has left without its last word. */
 static bool say_goodbye(const stream *s, uint64_t deadline_ns)
 {
@@ -633,8 +666,14 @@ static bool say_goodbye(const stream *s, uint64_t deadline_ns)
     answer_wait wait = {.fd = s->socket.fd, .result = send_message(s, HS_BYE, -1)};
     if (wait.result == -EPIPE && has_last_word(s->socket.fd)) /* a window that was closed just now */
         return true;
-    while (wait.result == 0 && wait.message.type != HS_DONE) /* an interrupt ends the wait: Ctrl-C must work */
-        wait_until(&wait, deadline_ns, true);
+    uint64_t patient_ns = clock_ns(CLOCK_MONOTONIC) + PATIENCE_NS;
+    bool is_long = patient_ns < deadline_ns;
+    wait_for_done(&wait, is_long ? patient_ns : deadline_ns);
+    if (wait.result == -ETIMEDOUT && is_long) {
+        join_say_it_waits("to end its work; Ctrl-C goes on without it");
+        wait.result = 0;
+        wait_for_done(&wait, deadline_ns);
+    }
     return wait.result != -EPIPE && wait.result != -ECONNRESET;
 }
 

@@ -27,6 +27,9 @@ bool join_memory_works(void); /* for rrtrace doctor: can a small ring's memory b
 /* writer.c, any thread: the reader stands still; run on untraced. */
 void join_give_up(void);
 
+/* Any thread, GVL or not: the program has waited for long. Says so, once a session: "waiting for the visualizer (process 7) …". */
+void join_say_it_waits(const char *for_what);
+
 /* From a hook in a forked child, or in a Ractor that has none yet: make a ring of its own. true: joined. The GVL of s held. */
 bool join_in_hook(stream *s);
 

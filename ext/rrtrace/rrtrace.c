@@ -14,6 +14,8 @@
 #include <ruby/ractor.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 static VALUE error_class;
 
@@ -61,6 +63,21 @@ static VALUE native_join(VALUE self, VALUE path, VALUE buffer_slots, VALUE drop,
         rb_raise(error_class, "%s", why);
     target_raise_held_back();
     return Qtrue;
+}
+
+/* [:file, :folder or :other, may it be written?, may it be run?], or nil: there is none. As File.file? and its like, which let
+ * the GVL go: where other threads are busy that is 100 ms for each question about each of them. */
+static VALUE native_look(VALUE self, VALUE path)
+{
+    (void)self;
+    const char *name = StringValueCStr(path);
+    struct stat st;
+    if (stat(name, &st) != 0)
+        return Qnil;
+    const char *kind = S_ISREG(st.st_mode) ? "file" : S_ISDIR(st.st_mode) ? "folder" : "other";
+    VALUE can_write = access(name, W_OK) == 0 ? Qtrue : Qfalse, can_run = access(name, X_OK) == 0 ? Qtrue : Qfalse;
+    RB_GC_GUARD(path);
+    return rb_ary_new_from_args(3, ID2SYM(rb_intern(kind)), can_write, can_run);
 }
 
 static void check_words(VALUE list)
@@ -254,6 +271,7 @@ void Init_rrtrace(void)
     VALUE native = rb_define_module_under(top, "Native");
     rb_define_module_function(native, "open_session", native_open_session, 2);
     rb_define_module_function(native, "join", native_join, 5);
+    rb_define_module_function(native, "look", native_look, 1);
     rb_define_module_function(native, "select", native_select, 3);
     rb_define_module_function(native, "pattern_trouble", native_pattern_trouble, 1);
     rb_define_module_function(native, "leave", native_leave, 1);

@@ -228,12 +228,14 @@ module Rrtrace
 
     def writable(key)
       path = send(key)
-      folder = File.dirname(path)
-      raise Error, "#{key}: the folder #{folder} does not exist: make it, or choose another" unless File.directory?(folder)
-      raise Error, "#{key}: #{path} is a folder: give a file name" if File.directory?(path)
+      place = File.dirname(path)
+      around, file = [place, path].map { Rrtrace.native.look(_1) }
+      raise Error, "#{key}: the folder #{place} does not exist: make it, or choose another" unless around&.first == :folder
+      raise Error, "#{key}: #{path} is a folder: give a file name" if file&.first == :folder
 
-      place = File.exist?(path) ? path : folder
-      raise Error, "#{key}: #{place} may not be written to: choose another file" unless File.writable?(place)
+      place = path if file
+      _, can_write = file || around
+      raise Error, "#{key}: #{place} may not be written to: choose another file" unless can_write
 
       path
     end

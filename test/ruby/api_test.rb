@@ -19,6 +19,15 @@ class ApiTest < Minitest::Test
     assert_equal 2, hellos(whole_log(sessions: 2)).size
   end
 
+  def test_the_extension_looks_at_files_as_ruby_does
+    program = write("runs", "#!/bin/sh")
+    File.chmod(0o755, program)
+    [program, write("plain", ""), temp_path, "/dev/null", temp_path("missing"), "/"].each do |path|
+      kind = %i[file folder].zip([File.file?(path), File.directory?(path)]).find(&:last)&.first || :other
+      assert_equal ([kind, File.writable?(path), File.executable?(path)] if File.exist?(path)), Rrtrace.native.look(path), path
+    end
+  end
+
   def test_requiring_it_loads_two_small_files_and_starts_nothing
     ran = run_ruby(<<~RUBY)
       before = $LOADED_FEATURES.dup

@@ -159,6 +159,7 @@ class E2ESessionTest < Minitest::Test
     RUBY
     ran = run_rrtrace("--no-window", "--buffer", "128K", program, temp_path)
     assert_equal ["end", 0], [ran.out, ran.code], ran.err
+    assert_match(/this program has closed rrtrace's connection.*: it runs on untraced/, ran.err)
   end
 
   # It closes the connection that it has just made; the visualizer hears that and lets it go.
@@ -187,7 +188,7 @@ class E2ESessionTest < Minitest::Test
     wait_until("the visualizer") { visualizer_pids.any? }
     visualizer = visualizer_pids.first
     Process.kill(:STOP, visualizer)
-    sleep 0.5
+    wait_for_line(output, "waiting for the visualizer (process #{visualizer}) to make room")
     Process.kill(:TERM, pid)
     assert_equal 15, wait_for_exit(pid).termsig
   ensure

@@ -41,7 +41,7 @@ void connection_delete(connection *c)
 
 void connection_send(int fd, hs_type type, const char *text)
 {
-    hs_message m = {.magic = HS_MAGIC, .version = HS_VERSION, .type = (uint16_t)type};
+    hs_message m = {.magic = HS_MAGIC, .version = HS_VERSION, .type = (uint16_t)type, .pid = (uint32_t)getpid()};
     snprintf(m.text, sizeof m.text, "%s", text);
     send(fd, &m, sizeof m, MSG_NOSIGNAL | MSG_DONTWAIT); /* who does not listen any more need not hear it */
 }

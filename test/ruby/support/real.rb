@@ -32,7 +32,7 @@ module RealVisualizer
   # Those that work for this test, told by the folder of their socket.
   def visualizer_pids
     Dir["/proc/[0-9]*/cmdline"].filter_map do |path|
-      line = File.read(path).split("\0")
+      line = File.binread(path).split("\0")
       line.first == PATH && line.any? { |word| word.start_with?("--socket=#{temp_path}") } && path[/\d+/].to_i
     rescue SystemCallError
       nil
