@@ -159,7 +159,8 @@ module Rrtrace
     # Joins the outer session. When there is none, or with the error when it can't be joined, asks the block, which
     # answers whether it has opened one.
     def start_with(options)
-      return false if @is_changing || started?
+      return false if @is_changing
+      return Settings.new(options) && false if started? # what is wrong is wrong now, too
 
       @is_changing = true
       begin

@@ -1,5 +1,7 @@
 #include "select.h"
 
+#include "wire/expression.h"
+
 #include <ctype.h>
 #include <regex.h>
 #include <stdio.h>
@@ -124,11 +126,17 @@ static int add_regex(rules *all, const char *word, char why[REASON_BYTES])
 {
     size_t length = strlen(word);
     bool ignores_case = word[length - 1] == 'i';
-    char *expression = strndup(word + 1, length - 2 - ignores_case);
+    char *expression = malloc(EXPRESSION_FACTOR * length + 1);
+    const char *reason;
     rule *r = expression ? rules_add(all) : NULL;
     if (!r) {
         free(expression);
         return out_of_memory(why);
+    }
+    if (!expression_posix(word + 1, length - 2 - ignores_case, expression, &reason)) {
+        free(expression);
+        snprintf(why, REASON_BYTES, "%s", reason);
+        return -1;
     }
     int error = regcomp(&r->regex, expression, REG_EXTENDED | REG_NOSUB | (ignores_case ? REG_ICASE : 0));
     free(expression);
@@ -148,10 +156,8 @@ static int add_constant(rules *all, const char *word, char why[REASON_BYTES])
     return 0;
 }
 
-static int add_word(rules *all, const char *word, char why[REASON_BYTES])
+static int add_name(rules *all, const char *word, char why[REASON_BYTES])
 {
-    if (is_regex(word))
-        return add_regex(all, word, why);
     const char *method = method_part(word);
     size_t length = strlen(word);
     if (length == 0 || strpbrk(word, ", \t\r\n") || (method && *method == '\0') ||
@@ -170,6 +176,32 @@ static int add_word(rules *all, const char *word, char why[REASON_BYTES])
     if (is_constant)
         return 0;
     return add_glob(all, "*#", word, "", why) || add_glob(all, "*.", word, "", why) ? -1 : 0;
+}
+
+/* Foo::bar is Foo.bar, as Ruby has it. Behind the last :: that a method's name follows, or NULL. */
+static char *method_behind_colons(char *word)
+{
+    char *found = NULL;
+    for (char *at = strstr(word, "::"); at && at > word; at = strstr(at + 1, "::"))
+        found = at;
+    bool is_method = found && (islower((unsigned char)found[2]) || found[2] == '_');
+    return is_method && !strpbrk(word, "#.*") ? found : NULL;
+}
+
+static int add_word(rules *all, const char *word, char why[REASON_BYTES])
+{
+    if (is_regex(word))
+        return add_regex(all, word, why);
+    char *name = strdup(strncmp(word, "::", 2) == 0 ? word + 2 : word), *colons = name ? method_behind_colons(name) : NULL;
+    if (!name)
+        return out_of_memory(why);
+    if (colons) {
+        colons[0] = '.';
+        memmove(colons + 1, colons + 2, strlen(colons + 2) + 1);
+    }
+    int result = add_name(all, name, why);
+    free(name);
+    return result;
 }
 
 static bool rule_matches(const rule *r, const char *name, size_t name_bytes)

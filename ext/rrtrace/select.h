@@ -22,11 +22,12 @@ typedef struct select_words {
 
 /* What is wanted from now on; nothing given: everything. 0, or -1 with one line in why, and then everything is wanted.
  *
- *   Foo#bar  Foo.bar     an instance method, a singleton method; * stands for any characters: Foo#*, Foo.*, *#save, Foo::*
+ *   Foo#bar  Foo.bar     an instance method, a singleton method (Foo::bar as well; a :: in front says nothing)
+ *   Foo#*  Foo.*  *#save  Foo::*    * stands for any characters
  *   #save  .create       in any class
  *   Foo  Foo::Bar        all methods of a class or module, and of what lies inside it
  *   save  []  ==         a method's name, in any class
- *   /regex/  /regex/i    POSIX extended, anywhere in the name, as in `rrtrace report --method`
+ *   /regex/  /regex/i    wire/expression.h, anywhere in the name, as in `rrtrace report --method`
  *
  * folders: absolute and real, without a slash at the end. */
 int select_set(select_words only, select_words except, select_words folders, char why[SELECT_WHY_BYTES]);

@@ -96,6 +96,14 @@ TEST(a_pattern_is_a_part_or_an_expression)
         {"fib", "Object#fib", true}, {"Fib", "Object#fib", false}, {"/^Object#f/", "Object#fib", true},
         {"/^fib/", "Object#fib", false}, {"/FIB$/i", "Object#fib", true}, {"/", "a/b", true}, {"//", "anything", true},
         {"a.c", "abc", false}, {"/a.c/", "abc", true}, {"", "anything", true}, {NULL, "anything", true},
+        /* As Ruby writes them. */
+        {"/\\AFoo#b/", "Foo#bar", true}, {"/\\AFoo#b/", "A::Foo#bar", false}, {"/bar\\z/", "Foo#bar", true},
+        {"/bar\\Z/", "Foo#barn", false}, {"/\\d/", "Kid#bar", false}, {"/\\d/", "Foo#b4", true}, {"/\\D4/", "b4", true},
+        {"/^\\h+$/", "c0ffee", true}, {"/^\\h+$/", "coffee", false}, {"/(?:foo|bar)#x/", "bar#x", true},
+        {"/^[\\w:]+#/", "A::B#c", true}, {"/^[\\w:]+#/", "A-B#c", false}, {"/[\\d.]x/", "a.x", true}, {"/[\\d.]x/", "a\\x", false},
+        {"/[]a]#/", "]#", true}, {"/[^]a]#/", "]#", false}, {"/[[:upper:]]b/", "Ab", true}, {"/[[:upper:]]b/", "ab", false},
+        {"/a\\/b/", "a/b", true}, {"/a\\.b/", "a.b", true}, {"/a\\.b/", "axb", false}, {"/a\\\\b/", "a\\b", true},
+        {"/\\bb/", "a b", true}, {"/\\bb/", "ab", false}, {"/[\\.\\/]/", "a/", true}, {"/[(?:]b/", "?b", true},
     };
     char error[128];
     pattern p;
@@ -109,7 +117,11 @@ TEST(a_pattern_is_a_part_or_an_expression)
     CHECK(pattern_matches(&p, "a\0b", 3)); /* past a NUL */
     CHECK(!pattern_matches(&p, "a\0b", 2));
     pattern_free(&p);
-    CHECK_EQ(pattern_init(&p, "/[/", error, sizeof error), -EINVAL);
-    CHECK(error[0] != '\0');
-    pattern_free(&p);
+    static const char *const none[] = {"/[/", "/(?=x)/", "/(?i)x/", "/(?/", "/\\p{Upper}/", "/x\\/", "/\\1/", "/[\\]]/", "/[\\A]/", "/[[:upper/", "/(/"};
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
+        error[0] = '\0';
+        if (pattern_init(&p, none[i], error, sizeof error) != -EINVAL || error[0] == '\0')
+            TEST_FAILED("%s is taken", none[i]);
+        pattern_free(&p);
+    }
 }

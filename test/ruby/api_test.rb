@@ -19,12 +19,23 @@ class ApiTest < Minitest::Test
     assert_equal 2, hellos(whole_log(sessions: 2)).size
   end
 
+  def test_wrong_options_are_an_error_while_tracing_is_on_as_well
+    ran = run_ruby(<<~RUBY)
+      require "rrtrace"
+      Rrtrace.start(window: false)
+      [{nonsense: 1}, {buffer: "x"}, {only: "Foo#"}].each { |options| puts((Rrtrace.start(**options) rescue $!.class)) }
+      puts Rrtrace.start(buffer: "64M"), Rrtrace.stop
+    RUBY
+    assert_equal %w[Rrtrace::Error Rrtrace::Error Rrtrace::Error false true], ran.out.lines(chomp: true), ran.err
+  end
+
   def test_the_extension_looks_at_files_as_ruby_does
     program = write("runs", "#!/bin/sh")
     File.chmod(0o755, program)
     [program, write("plain", ""), temp_path, "/dev/null", temp_path("missing"), "/"].each do |path|
       kind = %i[file folder].zip([File.file?(path), File.directory?(path)]).find(&:last)&.first || :other
-      assert_equal ([kind, File.writable?(path), File.executable?(path)] if File.exist?(path)), Rrtrace.native.look(path), path
+      wanted = [kind, File.writable?(path), File.executable?(path)] if File.exist?(path)
+      assert_equal [wanted], [Rrtrace.native.look(path)], path
     end
   end
 

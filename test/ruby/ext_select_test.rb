@@ -58,6 +58,11 @@ class ExtSelectTest < Minitest::Test
     "other" => {"Foo#other" => 4, "Elsewhere#other" => 2},
     "*where*" => {"Elsewhere#bar" => 2, "Elsewhere#other" => 2},
     "/^elsewhere#o/i" => {"Elsewhere#other" => 2},
+    '/\AFoo#b\w+\z/' => {"Foo#bar" => 2},
+    "::Foo#bar" => {"Foo#bar" => 2},
+    "::Space" => {"Space::Foo#bar" => 2, "Space::Deep.bar" => 2},
+    "Foo::make" => {"Foo.make" => 2},
+    "Space::Deep::bar" => {"Space::Deep.bar" => 2},
     "Nowhere#bar" => {}
   }.freeze
 

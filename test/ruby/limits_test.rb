@@ -36,6 +36,27 @@ class LimitsTest < Minitest::Test
     assert_equal ["Object#ours", "Integer#times", "Kernel#tap"], leaves[6]
   end
 
+  def test_what_defaults_of_arguments_call_comes_before_the_call_itself
+    stream = traced_one(<<~RUBY)
+      def fetch = 1
+      def fail_it = raise("no")
+      def page(x = fetch, y: fetch) = leaf
+      def never(x = fail_it) = leaf
+      def leaf = 1
+      def around
+        page
+        never
+      rescue
+        leaf
+      end
+      around
+    RUBY
+    assert_equal [["Object#around"]] * 2, stream.spans_named("Object#fetch").map(&:ancestors)
+    assert_equal [["Object#around"]], stream.spans_named("Object#page").map(&:ancestors)
+    assert_equal [["Object#around", "Object#page"], ["Object#around"]], stream.spans_named("Object#leaf").map(&:ancestors)
+    assert_equal [1, 0], stream.calls.values_at("Object#fail_it", "Object#never").map(&:to_i)
+  end
+
   def test_a_call_is_missed_when_another_hook_raises_at_it_and_only_that
     stream = traced_one(<<~RUBY)
       def blown = 1

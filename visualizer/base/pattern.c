@@ -1,6 +1,7 @@
 #include "base/pattern.h"
 
 #include "base/mem.h"
+#include "wire/expression.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -22,12 +23,17 @@ int pattern_init(pattern *p, const char *text, char *error, size_t error_bytes)
     size_t length = text ? regex_length(text, &ignores_case) : (size_t)-1;
     if (length == (size_t)-1)
         return 0;
-    char *expression = mem_zalloc(length + 1, 1);
+    char *expression = mem_zalloc(EXPRESSION_FACTOR * length + 1, 1);
+    const char *why;
     if (!expression) {
         snprintf(error, error_bytes, "memory is out");
         return -ENOMEM;
     }
-    memcpy(expression, text + 1, length);
+    if (!expression_posix(text + 1, length, expression, &why)) {
+        mem_free(expression);
+        snprintf(error, error_bytes, "%s", why);
+        return -EINVAL;
+    }
     int result = regcomp(&p->regex, expression, REG_EXTENDED | REG_NOSUB | (ignores_case ? REG_ICASE : 0));
     mem_free(expression);
     if (result) {

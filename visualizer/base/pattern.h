@@ -3,7 +3,8 @@
  * Use:     pattern_init; pattern_matches; pattern_free.
  * Memory:  a compiled expression; the text is borrowed.
  * Threads: one at a time.
- * Source:  POSIX extended regular expressions, regex(7); /…/i ignores case. Names are matched as bytes.
+ * Source:  POSIX extended regular expressions, regex(7), with what wire/expression.h knows of Ruby's; /…/i ignores case. Names are
+ *          matched as bytes.
  */
 #ifndef RRTRACE_BASE_PATTERN_H
 #define RRTRACE_BASE_PATTERN_H
