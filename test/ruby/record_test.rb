@@ -86,6 +86,20 @@ class RecordTest < Minitest::Test
     end
   end
 
+  def test_a_file_that_another_session_records_into_is_left_to_it
+    path = temp_path("one.rrt")
+    pid, output = start_rrtrace("--no-window", "-o", path, write("first.rb", "def first = 1\nputs 'ready'\n$stdout.flush\nsleep 0.01 until File.exist?(ARGV[0])\n5.times { first }\n"), temp_path("go"))
+    wait_for_line(output, "ready")
+    second = run_rrtrace("--no-window", "-o", path, write("second.rb", "puts 'never'"))
+    assert_equal [1, ""], [second.code, second.out]
+    assert_match(/one\.rrt: is being recorded into by another session; choose another name/, second.err)
+    File.write(temp_path("go"), "")
+    assert_equal 0, wait_for_exit(pid).exitstatus
+    assert_equal 5, calls(report(path), "Object#first")
+    assert_equal 0, run_rrtrace("--no-window", "-o", path, write("third.rb", "def third = 1\nthird")).code
+    assert_equal 1, calls(report(path), "Object#third"), "when it is over, the name is free at once"
+  end
+
   def test_choosing_what_is_never_called_is_said
     program = write("app.rb", CHOSEN)
     none = run_rrtrace("--no-window", "-o", temp_path("none.rrt"), "--only", "Invoice#totals", program)

@@ -296,6 +296,7 @@ void recording_stream_begins(recording *r, uint32_t stream, uint32_t number, uin
     if (!r->writer)
         return;
     st->in_file = r->in_file_count++;
+    record_writer_expect(r->writer, true);
     record_writer_stream_begins(r->writer, st->in_file, pid, clock_source, clock_ns(CLOCK_MONOTONIC));
 }
 
@@ -329,6 +330,7 @@ void recording_stream_ends(recording *r, uint32_t stream, const char *problem, b
         r->streams.items[stream].is_open = false;
     if (!r->writer || !is_last)
         return;
+    record_writer_expect(r->writer, false);
     record_writer_flush(r->writer);
     put_overview(r);
     record_writer_settle(r->writer);

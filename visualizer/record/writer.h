@@ -36,13 +36,16 @@
 typedef struct record_writer record_writer;
 
 /* Makes the file, also where an older recording of that name is, which whoever has it open can still read; any other file is
- * left alone (-EEXIST), and so is one that is being recorded into (-EBUSY), after some seconds for a session that is just ending
- * to let go of it. 0 or -errno, and error is one clear line. */
+ * left alone (-EEXIST), and so is one that is being recorded into (-EBUSY), after some seconds if that session is just ending
+ * (record_writer_expect). 0 or -errno, and error is one clear line. */
 int record_writer_open(record_writer **out, const char *path, char *error, size_t error_bytes);
 /* The same, but an older recording stays: what comes now goes behind it, as further streams. */
 int record_writer_go_on(record_writer **out, const char *path, char *error, size_t error_bytes);
 /* Could it be opened just now? Makes the file if it is not there, and changes nothing that is. */
 int record_writer_check(const char *path, char *error, size_t error_bytes);
+/* May events come? True from the opening on; false: all programs have left, and who wants the file's name waits a while for its end
+ * rather than being refused. */
+void record_writer_expect(record_writer *w, bool events);
 /* What the caller's stream 0 is called in the file. */
 uint32_t record_writer_first_stream(const record_writer *w);
 

@@ -41,11 +41,26 @@ static bool is_current(int fd, const char *path)
     return fstat(fd, &opened) != 0 || stat(path, &named) != 0 || is_same_file(&opened, &named);
 }
 
+/* The file's lock is held as long as it is written; its first byte is locked besides while events may come. */
+static struct flock first_byte(short type) { return (struct flock){.l_type = type, .l_whence = SEEK_SET, .l_len = 1}; }
+
+static bool may_get_events(int fd)
+{
+    struct flock lock = first_byte(F_WRLCK);
+    return fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+}
+
+void record_writer_expect(record_writer *w, bool events)
+{
+    struct flock lock = first_byte(events ? F_WRLCK : F_UNLCK);
+    fcntl(w->fd, F_OFD_SETLK, &lock); /* where there are no such locks, whoever wants the name waits in any case */
+}
+
 /* Waits for a session that is just ending. 0; -EBUSY: another one records into it; -EAGAIN: it is not the file of that name any more. */
 static int lock_file(int fd, const char *path)
 {
     for (unsigned tries = 0; flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK; tries++) {
-        if (tries == BUSY_TRIES)
+        if (tries == BUSY_TRIES || may_get_events(fd))
             return -EBUSY;
         usleep(BUSY_WAIT_US);
     }
@@ -228,10 +243,14 @@ int writer_open_file(record_writer *w, bool goes_on, char *error, size_t error_b
     w->fd = open_path(w->path, error, error_bytes);
     if (w->fd < 0)
         return w->fd;
-    if (goes_on && !is_empty(w->fd))
-        return adopt(w, error, error_bytes);
-    int code = renew(w);
-    if (code)
+    int code = 0;
+    if (goes_on && !is_empty(w->fd)) {
+        code = adopt(w, error, error_bytes);
+    } else if ((code = renew(w)) != 0) {
         snprintf(error, error_bytes, "%s: can't be emptied: %s", w->path, strerror(-code));
-    return code ? code : write_file_header(w, error, error_bytes);
+    } else {
+        code = write_file_header(w, error, error_bytes);
+    }
+    record_writer_expect(w, true);
+    return code;
 }
