@@ -34,7 +34,8 @@ static void plain_append(plain *p, uint32_t track, const sim_span *s)
     }
     uint64_t begin_ns = s->begin_ns > r->last_end_ns ? s->begin_ns : r->last_end_ns;
     uint64_t end_ns = s->end_ns > begin_ns ? s->end_ns : begin_ns;
-    uint32_t flags = (s->closed != SIM_CLOSED_RETURN ? HISTORY_UNWOUND : 0u) | (s->open_at_start ? HISTORY_OPEN_AT_START : 0u);
+    static const uint32_t hows[] = {0, HISTORY_UNWOUND, HISTORY_NOT_ENDED, HISTORY_NOT_ENDED}; /* by sim_closed */
+    uint32_t flags = hows[s->closed] | (s->open_at_start ? HISTORY_OPEN_AT_START : 0u);
     r->spans[r->count++] = (plain_span){begin_ns, end_ns, s->value, flags};
     r->last_end_ns = end_ns;
 }
@@ -224,7 +225,7 @@ static sim_span random_span(source *s, uint32_t track)
     if (test_random_below(state, 64) == 0)
         span.end_ns = span.begin_ns - test_random_below(state, span.begin_ns + 1);
     span.value = test_random_below(state, 200) ? (uint32_t)test_random_below(state, 5) : (uint32_t)test_random(state);
-    span.closed = test_random_below(state, 16) ? SIM_CLOSED_RETURN : (uint8_t)test_random_below(state, 3);
+    span.closed = test_random_below(state, 16) ? SIM_CLOSED_RETURN : (uint8_t)test_random_below(state, 4);
     span.open_at_start = test_random_below(state, 64) == 0;
     return span;
 }
@@ -389,13 +390,14 @@ TEST(numbers_of_any_size_come_back_whole)
     sim_span spans[] = {span_of(1, 2, UINT32_MAX, 0), span_of(3, year, UINT32_MAX - 1, 0), span_of(year, UINT64_MAX, 0, 0)};
     spans[1].closed = SIM_CLOSED_UNWOUND;
     spans[1].open_at_start = 1;
+    spans[2].closed = SIM_CLOSED_END;
     history *h = filled(spans, 3);
     history_node out[3];
     CHECK_EQ(history_query(h, 0, 0, 0, UINT64_MAX, 1, out, 3), 3);
     CHECK(out[0].value == UINT32_MAX && out[0].flags == 0 && out[0].end_ns == 2);
     CHECK(out[1].value == UINT32_MAX - 1 && out[1].flags == (HISTORY_UNWOUND | HISTORY_OPEN_AT_START));
     CHECK(out[1].begin_ns == 3 && out[1].end_ns == year && out[1].longest_ns == year - 3);
-    CHECK(out[2].value == 0 && out[2].begin_ns == year && out[2].end_ns == UINT64_MAX);
+    CHECK(out[2].value == 0 && out[2].flags == HISTORY_NOT_ENDED && out[2].begin_ns == year && out[2].end_ns == UINT64_MAX);
     history_delete(h);
 }
 

@@ -559,6 +559,34 @@ TEST(a_tip_tells_name_length_own_time_start_depth_thread_and_process)
     stage_delete(&st);
 }
 
+TEST(a_call_that_had_not_ended_with_its_program_is_neither_said_nor_painted_to_be_unwound)
+{
+    session s;
+    stage st;
+    details_tip tip;
+    char lines[DETAILS_LINES][160];
+    make_small(&s);
+    session_return(&s); /* nap; hold stays */
+    uint32_t thrown = session_method(&s, "Foo#thrown", EV_METHOD_RUBY);
+    session_at(&s, 205);
+    session_call(&s, thrown);
+    session_at(&s, 210);
+    session_event(&s, EV_CUT, 0, session_position(&s, 1)); /* a rescue in hold */
+    session_run(&s);
+    CHECK_EQ(sim_stream_close(s.sim, s.stream), 0);
+    stage_new(&st, &s);
+    const view_box_ref *ref = ref_of(&st, hold, 110);
+    details_tip_of(&tip, &st.in, ref);
+    details_lines(&tip, &st.in, lines);
+    CHECK(strstr(lines[1], "had not ended") && !strstr(lines[1], "exception"));
+    CHECK_EQ(ref->flags, HISTORY_NOT_ENDED);
+    CHECK(st.scene.boxes.items[ref - st.scene.refs.items].color == palette_method(catalog_method_of(s.catalog, 0, hold)->hash, EV_METHOD_RUBY, 0));
+    details_tip_of(&tip, &st.in, ref_of(&st, thrown, 205));
+    details_lines(&tip, &st.in, lines);
+    CHECK(strstr(lines[1], "ended by an exception or throw"));
+    stage_delete(&st);
+}
+
 static uint32_t color_of(const stage *st, uint32_t method, double begin_ms)
 {
     return st->scene.boxes.items[ref_of(st, method, begin_ms) - st->scene.refs.items].color;

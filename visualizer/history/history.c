@@ -172,7 +172,8 @@ static inline uint32_t flags_of(const sim_span *s)
     memcpy(&both, &s->closed, sizeof both);
     if (__builtin_expect(both == 0, 1))
         return 0;
-    return (s->closed != SIM_CLOSED_RETURN ? HISTORY_UNWOUND : 0u) | (s->open_at_start ? HISTORY_OPEN_AT_START : 0u);
+    uint32_t how = s->closed == SIM_CLOSED_RETURN ? 0u : s->closed == SIM_CLOSED_UNWOUND ? HISTORY_UNWOUND : HISTORY_NOT_ENDED;
+    return how | (s->open_at_start ? HISTORY_OPEN_AT_START : 0u);
 }
 
 _Static_assert(offsetof(sim_span, open_at_start) == offsetof(sim_span, closed) + 1, "flags_of looks at both at once");
@@ -221,7 +222,7 @@ static const sim_span *append_fast(track_rows *t, const sim_span *s, const sim_s
         size_t lanes = (size_t)(stop - r->group);
         next[0] = (uint32_t)offset;
         next[lanes] = (uint32_t)duration;
-        next[2 * lanes] = value << 2 | flags_of(s);
+        next[2 * lanes] = value << STORE_FLAG_BITS | flags_of(s);
         r->next = next + 1;
         r->last_end_ns = end_ns;
         last_ns = end_ns > last_ns ? end_ns : last_ns;

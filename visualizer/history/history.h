@@ -43,9 +43,10 @@ typedef struct history_node {
 } history_node;
 
 enum {
-    HISTORY_UNWOUND = 1,       /* single span: closed otherwise than by its return */
+    HISTORY_UNWOUND = 1,       /* single span: an exception or throw ended it */
     HISTORY_OPEN_AT_START = 2, /* single span: open before tracing began */
-    HISTORY_EVICTED = 4,       /* some of the spans below are no longer in memory (record/ may still have them) */
+    HISTORY_NOT_ENDED = 4,     /* single span: its program ended, or what is known of it, and it had not */
+    HISTORY_EVICTED = 8,       /* some of the spans below are no longer in memory (record/ may still have them) */
 };
 
 /* How much of its time is busy; of no time: all. */

@@ -250,7 +250,7 @@ int row_append(history *h, row *r, uint32_t track, uint32_t depth, uint64_t begi
     }
     r->next[0] = (uint32_t)offset;
     r->next[lanes] = (uint32_t)duration;
-    r->next[2 * lanes] = value << 2 | flags;
+    r->next[2 * lanes] = value << STORE_FLAG_BITS | flags;
     r->next++;
     r->last_end_ns = end_ns;
     return 0;

@@ -28,7 +28,8 @@
 #define STORE_ROWS_PER_PAGE 48u
 #define STORE_ROWS_MAX (1u << 20) /* of a track; deeper spans are counted and left out */
 #define STORE_ROW_LEAST_BYTES ((size_t)256) /* a row and its last group, about: what no eviction of chunks gives back */
-#define STORE_VALUE_BITS 30u    /* of a value word; the lower two are flags, the rest lies in the wide twin */
+#define STORE_FLAG_BITS 3u      /* the lowest of a value word: HISTORY_…, those of single spans */
+#define STORE_VALUE_BITS (32u - STORE_FLAG_BITS) /* of a value word; the rest of a value lies in the wide twin */
 
 /* The sum of the spans below. */
 typedef struct node {
@@ -200,9 +201,12 @@ static inline uint64_t row_spans_duration(const row_spans *s, uint32_t i)
 }
 static inline uint32_t row_spans_value(const row_spans *s, uint32_t i)
 {
-    return s->words[2 * s->lanes + i] >> 2 | (s->wide ? s->wide[2 * s->lanes + i] << STORE_VALUE_BITS : 0);
+    return s->words[2 * s->lanes + i] >> STORE_FLAG_BITS | (s->wide ? s->wide[2 * s->lanes + i] << STORE_VALUE_BITS : 0);
 }
-static inline uint32_t row_spans_flags(const row_spans *s, uint32_t i) { return s->words[2 * s->lanes + i] & 3; }
+static inline uint32_t row_spans_flags(const row_spans *s, uint32_t i)
+{
+    return s->words[2 * s->lanes + i] & ((1u << STORE_FLAG_BITS) - 1);
+}
 
 /* --- summary.c ------------------------------------------------------------------------------------------------- */
 

@@ -39,7 +39,7 @@ static uint32_t dominant_of(const quad *value, const uint32_t *value_words, uint
     quad time[QUADS] = {{0}};
     const uint32_t *durations = value_words - STORE_GROUP;
     for (uint32_t lane = 0; lane < STORE_GROUP; lane++) {
-        quad its_value = fill(value_words[lane] >> 2), its_duration = fill(durations[lane]);
+        quad its_value = fill(value_words[lane] >> STORE_FLAG_BITS), its_duration = fill(durations[lane]);
         for (uint32_t i = 0; i < QUADS; i++)
             time[i] += (quad)(value[i] == its_value) & its_duration;
     }
@@ -58,11 +58,11 @@ static uint32_t dominant_of(const quad *value, const uint32_t *value_words, uint
 static void summary_of_group(node *out, const uint32_t *words, uint64_t base_ns)
 {
     const uint32_t *durations = words + STORE_GROUP, *value_words = words + 2 * STORE_GROUP;
-    quad duration[QUADS] = {load(durations)}, value[QUADS] = {load(value_words) >> 2};
+    quad duration[QUADS] = {load(durations)}, value[QUADS] = {load(value_words) >> STORE_FLAG_BITS};
     quad busy_quad = duration[0], longest_quad = duration[0], longest_value = value[0];
     for (uint32_t i = 1; i < QUADS; i++) {
         duration[i] = load(durations + 4 * i);
-        value[i] = load(value_words + 4 * i) >> 2;
+        value[i] = load(value_words + 4 * i) >> STORE_FLAG_BITS;
         busy_quad += duration[i];
         quad longer = is_greater(duration[i], longest_quad);
         longest_quad = choose(longer, duration[i], longest_quad);

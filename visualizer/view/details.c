@@ -61,14 +61,21 @@ void details_tip_of(details_tip *t, const scene_input *in, const view_box_ref *r
     t->self_ns = length_ns > above_ns ? length_ns - above_ns : 0;
 }
 
+/* How it ended, if that was not by its return. */
+static const char *end_of(const view_box_ref *r)
+{
+    if (r->is_open)
+        return r->kind == VIEW_BOX_OPEN ? "   still running" : "   so far";
+    return r->flags & HISTORY_UNWOUND ? "   ended by an exception or throw" : r->flags & HISTORY_NOT_ENDED ? "   had not ended" : "";
+}
+
 static void line_of_time(const details_tip *t, char *out, size_t bytes)
 {
     char length[LENGTH_BYTES], self[LENGTH_BYTES];
     const view_box_ref *r = &t->ref;
     length_show((double)(r->end_ns - r->begin_ns), length);
     length_show((double)t->self_ns, self);
-    snprintf(out, bytes, "%s%s%s%s", length, t->is_self_known ? "   self " : "", t->is_self_known ? self : "",
-             r->is_open ? r->kind == VIEW_BOX_OPEN ? "   still running" : "   so far" : r->flags & HISTORY_UNWOUND ? "   ended by an exception or throw" : "");
+    snprintf(out, bytes, "%s%s%s%s", length, t->is_self_known ? "   self " : "", t->is_self_known ? self : "", end_of(r));
 }
 
 static void line_of_fold(const details_tip *t, const char *many, char *out, size_t bytes)
