@@ -155,6 +155,7 @@ TEST(a_file_is_read_into_just_what_was_recorded_while_somebody_looks)
             look(s, begin_ns, begin_ns + width);
         }
         wait_until_read(s);
+        CHECK_EQ(session_status_of(s).dropped, r.dropped);
         session_lock(s);
         session_model m = session_model_of(s);
         CHECK_EQ(m.last_event_ns, r.end_ns);

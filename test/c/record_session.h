@@ -21,7 +21,7 @@ typedef struct recorded {
     figures *figures;
     notes *notes;
     sim *sim;
-    uint64_t begin_ns, end_ns;
+    uint64_t begin_ns, end_ns, dropped;
     pthread_mutex_t model;
 } recorded;
 
@@ -40,6 +40,19 @@ static void recorded_note(void *context, const sim_note *note) { notes_take(((re
 
 __attribute__((unused)) static void recorded_lock(void *context) { pthread_mutex_lock(&((recorded *)context)->model); }
 __attribute__((unused)) static void recorded_unlock(void *context) { pthread_mutex_unlock(&((recorded *)context)->model); }
+
+/* A definition that tells of dropped events, at the time of e. */
+static void recorded_drop(recorded *s, event_vec *v, size_t at, ev e)
+{
+    ev_dropped_def def = {.count = 7 + at % 1000};
+    CHECK(vec_reserve(v, v->count + 2));
+    memmove(v->items + at + 2, v->items + at, (v->count - at) * sizeof(ev));
+    v->count += 2;
+    v->items[at] = ev_make(EV_DEFINE, ev_ticks_of(e), ev_define_number(EV_DEFINE_DROPPED, 0), sizeof def);
+    v->items[at + 1] = (ev){0};
+    memcpy(&v->items[at + 1], &def, sizeof def);
+    s->dropped += def.count;
+}
 
 /* overview_nodes 0: the file has no overview. */
 __attribute__((unused)) static void recorded_make(recorded *s, const char *path, uint64_t *random, uint32_t overview_nodes)
@@ -60,6 +73,8 @@ __attribute__((unused)) static void recorded_make(recorded *s, const char *path,
         how.oddity_per_mille = 0; /* times that run backwards have no stretch that they lie in */
         how.note_per_mille = 3;
         stream_make(&events[i], random, &how);
+        recorded_drop(s, &events[i], ev_slots(events[i].items[0]), events[i].items[0]);
+        recorded_drop(s, &events[i], events[i].count, events[i].items[events[i].count - 1]);
         numbers[i] = sim_stream_open(s->sim, catalog_process_add(s->catalog, i, 1), 1);
         CHECK_EQ(record_writer_stream_begins(w, i, i, 1, 1), 0);
     }

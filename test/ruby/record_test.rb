@@ -42,6 +42,30 @@ class RecordTest < Minitest::Test
     refute_match(/waited/, run_rrtrace("report", path).out)
   end
 
+  # Pixels of what is to be noticed in a picture's upper right corner.
+  def noticed(path)
+    assert_equal 0, run_rrtrace("shot", path, "-o", temp_path("noticed.png")).code
+    corner = Picture.of_file(temp_path("noticed.png")).rows(28, 52)
+    (1_000...corner.width).sum { |x| (0...corner.height).count { |y| Picture.close?(corner[x, y], [255, 196, 77], 40) } }
+  end
+
+  def test_dropped_events_are_said_at_the_end_in_the_report_the_export_and_a_picture
+    path = temp_path("lossy.rrt")
+    ran = run_rrtrace("--no-window", "--on-full", "drop", "--buffer", "128K", "-o", path,
+      write("app.rb", "def work = nil\n2_000_000.times { work }\nsleep 0.1\nThread.new { work }.join"))
+    said = ran.err[/; (\d+) events were dropped for want of room in the buffer \(--buffer\); rrtrace report shows it/, 1].to_i
+    assert_operator said, :>, 0, ran.err
+    assert_equal said, report(path).fetch("dropped")
+    assert_match(/events were dropped: figures are too low/, run_rrtrace("report", path).out)
+    ran = run_rrtrace("export", path, "-f", "jsonl", "-o", temp_path("lossy.jsonl"))
+    assert_equal "rrtrace: #{path}: #{said} events were dropped when it was recorded: calls are missing\n", ran.err
+    assert_operator noticed(path), :>, 50
+    ran = run_rrtrace("--no-window", "-o", path, write("quick.rb", "1.to_s"))
+    refute_match(/dropped/, ran.err)
+    assert_equal 0, noticed(path)
+    assert_equal "", run_rrtrace("export", path, "-f", "jsonl", "-o", temp_path("whole.jsonl")).err
+  end
+
   def test_stats_and_the_report_count_the_same_events
     path = temp_path("forks.rrt")
     program = write("forks.rb", "def leaf(n) = n\n3.times { fork { 100.times { leaf(_1) } } }\nProcess.waitall\n100.times { leaf(_1) }\n")

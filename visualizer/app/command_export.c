@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -61,7 +62,7 @@ static int close_again(void *context, uint32_t stream, bool has_ended)
     return jsonl_stream_close(((writing *)context)->jsonl, stream, has_ended);
 }
 
-static int write_jsonl(record_reader *reader, pen *p)
+static int write_jsonl(record_reader *reader, pen *p, uint64_t *dropped)
 {
     jsonl *j;
     int error = jsonl_new(&j, p, record_info_of(reader).begin_ns);
@@ -72,6 +73,7 @@ static int write_jsonl(record_reader *reader, pen *p)
         error = jsonl_second_pass(j);
     if (!error)
         error = command_feed(reader, &(command_streams){open_again, run_again, close_again, &(writing){j, p}, 0, "writing"});
+    *dropped = jsonl_dropped(j);
     jsonl_delete(j);
     return error ? error : pen_finish(p);
 }
@@ -85,10 +87,13 @@ static int export_recording(record_reader *reader, const char *path, const char 
         code = command_output_begin(&output);
     if (code)
         return code;
+    uint64_t dropped = 0;
     int error = pen_init(&p, output.fd);
     if (!error)
-        error = write_jsonl(reader, &p);
+        error = write_jsonl(reader, &p, &dropped);
     pen_free(&p);
+    if (dropped > 0)
+        fprintf(stderr, "rrtrace: %s: %" PRIu64 " events were dropped when it was recorded: calls are missing\n", path, dropped);
     command_mention_problem(reader, path);
     return command_output_close(&output, error);
 }

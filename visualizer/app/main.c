@@ -150,7 +150,7 @@ static int tell_recording(session *s, const session_status *status)
         fprintf(stderr, "rrtrace: %s\n", status->problem);
     if (status->recording_failed)
         return 1;
-    recording_say_written(stderr, status->recording, status->recorded_bytes, status->writer_waits);
+    recording_say_written(stderr, status->recording, status->recorded_bytes, status->writer_waits, status->dropped);
     if (!has_methods(s))
         fprintf(stderr, "rrtrace: there is no call in it: --only, --except and --only-path have left out whatever was called\n");
     return 0;

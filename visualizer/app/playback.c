@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -48,6 +49,7 @@ struct playback {
     _Atomic bool is_outlined; /* relaxed, as the next: shown, and asked again */
     _Atomic uint32_t chunks_done;
     _Atomic uint64_t done_ns;
+    _Atomic uint64_t dropped;
     _Atomic int error;
     uint32_t chunk_count;
     workers *workers;         /* the thread makes them, so that they are as unimportant as it is */
@@ -113,6 +115,11 @@ static int list_chunks(playback *p)
 static void take_definition(void *context, ev head, const void *payload)
 {
     playback *p = context;
+    ev_dropped_def dropped;
+    if (ev_define_what(head) == EV_DEFINE_DROPPED && head.place >= sizeof dropped) { /* the catalog hears of it from a tail, too */
+        memcpy(&dropped, payload, sizeof dropped);
+        atomic_fetch_add_explicit(&p->dropped, dropped.count, memory_order_relaxed);
+    }
     lock(p);
     catalog_define(p->desc.catalog, p->process, head, payload, catalog_process_at(p->desc.catalog, p->process)->begin_ns);
     unlock(p);
@@ -456,6 +463,7 @@ playback_status playback_status_of(const playback *p)
         .is_outlined = atomic_load_explicit(&p->is_outlined, memory_order_relaxed),
         .share = p->chunk_count ? (double)done / (double)p->chunk_count : 1,
         .done_ns = atomic_load_explicit(&p->done_ns, memory_order_relaxed),
+        .dropped = atomic_load_explicit(&p->dropped, memory_order_relaxed),
         .error = atomic_load_explicit(&p->error, memory_order_relaxed),
     };
 }

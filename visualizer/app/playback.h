@@ -50,6 +50,7 @@ typedef struct playback_status {
     bool is_outlined;   /* names and outline are there */
     double share;       /* of the recording that is in the history: 1 when all is done */
     uint64_t done_ns;   /* all that ended before this is */
+    uint64_t dropped;   /* events that programs have dropped, all told once it is outlined */
     int error;          /* 0, or -ENOMEM: it stopped there */
 } playback_status;
 

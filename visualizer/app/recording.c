@@ -35,6 +35,7 @@ struct recording {
     bool is_whole;     /* from the session's start on */
     uint64_t asked_ns; /* when it was begun */
     uint64_t begin_ns; /* of what is in the file, if it is not whole: a little earlier where events were still waiting */
+    uint64_t waits_before, dropped_before; /* of the session, when it was begun */
     sim_state state;
     /* Changed by that thread alone, and under the mutex, so that it may read it without: */
     record_writer *writer; /* NULL: nothing is recorded */
@@ -64,13 +65,15 @@ void recording_name(char *out, size_t bytes, const char *folder, pid_t pid)
         snprintf(out, bytes, "%s%srrtrace-%s-%d-%d.rrt", folder, slash, stamp, (int)pid, again);
 }
 
-void recording_say_written(FILE *out, const char *path, uint64_t bytes, uint64_t waits)
+void recording_say_written(FILE *out, const char *path, uint64_t bytes, uint64_t waits, uint64_t dropped)
 {
     double mebibytes = (double)bytes / (1 << 20);
-    char waited[96] = "";
+    char waited[96] = "", lost[96] = "";
     if (waits > 0)
         snprintf(waited, sizeof waited, "the program waited %" PRIu64 " times for room in its buffer (--buffer); ", waits);
-    fprintf(out, "rrtrace: written to %s (%.*f MiB); %srrtrace report shows it\n", path, mebibytes < 10 ? 2 : 0, mebibytes, waited);
+    if (dropped > 0)
+        snprintf(lost, sizeof lost, "%" PRIu64 " events were dropped for want of room in the buffer (--buffer); ", dropped);
+    fprintf(out, "rrtrace: written to %s (%.*f MiB); %s%srrtrace report shows it\n", path, mebibytes < 10 ? 2 : 0, mebibytes, lost, waited);
 }
 
 int recording_new(recording **out, const recording_desc *desc)
@@ -108,6 +111,8 @@ static void tell(recording *r, recording_what what, const char *line)
         return;
     n->what = what;
     n->bytes = r->bytes;
+    n->waits = catalog_waited(r->desc.catalog) - r->waits_before; /* nobody else changes it while the simulation's thread is here */
+    n->dropped = catalog_dropped(r->desc.catalog) - r->dropped_before;
     snprintf(n->line, sizeof n->line, "%s", line);
 }
 
@@ -142,6 +147,8 @@ static void begin(recording *r, const char *path)
     r->is_whole = false;
     r->asked_ns = r->begin_ns = clock_ns(CLOCK_MONOTONIC);
     r->in_file_count = 0;
+    r->waits_before = catalog_waited(r->desc.catalog);
+    r->dropped_before = catalog_dropped(r->desc.catalog);
     for (size_t i = 0; i < r->streams.count; i++)
         r->streams.items[i].in_file = NOT_IN_FILE;
     pthread_mutex_lock(&r->mutex);

@@ -55,6 +55,7 @@ typedef enum recording_what { RECORDING_BEGUN, RECORDING_WRITTEN, RECORDING_FAIL
 typedef struct recording_news {
     recording_what what;
     uint64_t bytes;                  /* WRITTEN: of the file */
+    uint64_t waits, dropped;         /* WRITTEN: as recording_say_written, since it was begun */
     char line[RECORDING_LINE_BYTES]; /* BEGUN, WRITTEN: its path; FAILED: one line: what, why */
 } recording_news;
 
@@ -62,8 +63,9 @@ typedef struct recording_news {
  * temporary one. No file of that name is there yet. out[bytes]. */
 void recording_name(char *out, size_t bytes, const char *folder, pid_t pid);
 
-/* The line that says where it lies. waits: how often programs have waited for room in their buffers meanwhile. */
-void recording_say_written(FILE *out, const char *path, uint64_t bytes, uint64_t waits);
+/* The line that says where it lies. waits: how often programs have waited for room in their buffers meanwhile; dropped: events
+ * that they have dropped instead. */
+void recording_say_written(FILE *out, const char *path, uint64_t bytes, uint64_t waits, uint64_t dropped);
 
 int recording_new(recording **out, const recording_desc *desc); /* 0 or -ENOMEM */
 void recording_delete(recording *r);                            /* NULL is fine; ends nothing */

@@ -549,6 +549,7 @@ static session_status file_status(session *s)
     const char *problem = *s->file_problem ? s->file_problem : s->recall ? recall_problem(s->recall) : NULL;
     return (session_status){
         .event_count = info.event_count,
+        .dropped = read.dropped,
         .history = kept,
         .stream_count = info.stream_count,
         .problem = read.error ? "memory is out: the recording was not read to its end" : problem,

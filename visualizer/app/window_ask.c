@@ -75,7 +75,7 @@ bool window_ask_news(session *s, FILE *log, view *v)
     bool has_any = false;
     for (; session_take_news(s, &news); has_any = true) {
         if (log && news.what == RECORDING_WRITTEN)
-            recording_say_written(log, news.line, news.bytes, session_status_of(s).writer_waits);
+            recording_say_written(log, news.line, news.bytes, news.waits, news.dropped);
         if (log && news.what == RECORDING_FAILED)
             fprintf(log, "rrtrace: %s\n", news.line);
         if (v && news.what == RECORDING_FAILED)

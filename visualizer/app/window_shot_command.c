@@ -119,6 +119,7 @@ static int draw_film(const film *f, const settings *s, uint64_t begin_ns, const 
     view_model model = {.catalog = f->catalog, .history = f->history, .sim = f->sim, .notes = f->notes, .now_ns = f->last_ns};
     view_status status = {
         .event_count = catalog_event_count(f->catalog),
+        .dropped = catalog_dropped(f->catalog),
         .span_count = kept.span_count,
         .evicted_count = kept.evicted_count,
         .memory_bytes = kept.used_bytes,

@@ -315,3 +315,5 @@ int jsonl_second_pass(jsonl *j)
     j->writes = true;
     return begin_pass(j);
 }
+
+uint64_t jsonl_dropped(const jsonl *j) { return catalog_dropped(j->catalog); }

@@ -38,5 +38,6 @@ uint32_t jsonl_stream_open(jsonl *j, uint32_t pid); /* JSONL_STREAM_NONE: memory
 int jsonl_run(jsonl *j, uint32_t stream, const ev *events, size_t event_count); /* 0 or -ENOMEM */
 int jsonl_stream_close(jsonl *j, uint32_t stream, bool has_ended); /* has_ended: the program has, not the recording alone */
 int jsonl_second_pass(jsonl *j); /* after all streams are closed: from here on lines are written. 0 or -ENOMEM */
+uint64_t jsonl_dropped(const jsonl *j); /* events that the streams' programs have dropped, by what has been run: their calls are missing */
 
 #endif

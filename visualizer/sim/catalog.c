@@ -139,6 +139,22 @@ uint64_t catalog_event_count(const catalog *c)
     return count;
 }
 
+uint64_t catalog_dropped(const catalog *c)
+{
+    uint64_t count = 0;
+    for (uint32_t i = 0; i < c->processes.count; i++)
+        count += catalog_process_at(c, i)->dropped;
+    return count;
+}
+
+uint64_t catalog_waited(const catalog *c)
+{
+    uint64_t count = 0;
+    for (uint32_t i = 0; i < c->processes.count; i++)
+        count += catalog_process_at(c, i)->waited;
+    return count;
+}
+
 uint32_t catalog_process_add(catalog *c, uint32_t pid, uint64_t begin_ns)
 {
     void *place;

@@ -72,6 +72,8 @@ uint32_t catalog_track_count(const catalog *c);
 
 uint32_t catalog_process_count(const catalog *c);
 uint64_t catalog_event_count(const catalog *c); /* of all processes; a definition is one, however many slots it takes */
+uint64_t catalog_dropped(const catalog *c);     /* events that they have dropped, as far as they have told; likewise waits */
+uint64_t catalog_waited(const catalog *c);
 uint32_t catalog_thread_count(const catalog *c);
 uint32_t catalog_fiber_count(const catalog *c);
 catalog_process *catalog_process_at(const catalog *c, uint32_t id); /* id < count */
