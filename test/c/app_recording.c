@@ -372,6 +372,193 @@ TEST(a_recording_from_the_middle_is_what_came_from_there_on_and_what_was_open)
     tear_down(&t);
 }
 
+/* ---- where time begins ---------------------------------------------------------------------------------------------- */
+
+typedef struct lone {
+    char folder[32], socket[64];
+    session *session;
+    ring *ring;
+    int fd;
+} lone;
+
+/* One program, which has three calls open and waits in them. */
+static void lone_new(lone *l)
+{
+    event_vec events = {0};
+    *l = (lone){.folder = "/tmp/rrtrace-test-XXXXXX"};
+    CHECK(mkdtemp(l->folder));
+    snprintf(l->socket, sizeof l->socket, "%s/session", l->folder);
+    CHECK_EQ(session_start(&l->session, &(session_desc){.listen_fd = program_listen(l->socket), .socket_path = l->socket,
+                                                        .memory_bytes = (size_t)64 << 20}), 0);
+    CHECK_EQ(session_begin(l->session), 0);
+    session_answer_at_once(l->session);
+    l->fd = program_join(l->socket, &l->ring, RING_SLOTS_MIN);
+    add_names(&events, QUIET_PID);
+    add(&events, ev_make(EV_SWITCH, clock_ns(CLOCK_MONOTONIC), 2, 2)); /* a thread that ends before anything is recorded */
+    add(&events, ev_make(EV_THREAD_EXITED, clock_ns(CLOCK_MONOTONIC), 2, 0));
+    add(&events, ev_make(EV_SWITCH, clock_ns(CLOCK_MONOTONIC), 1, 1));
+    for (uint32_t i = 1; i <= 3; i++)
+        add(&events, ev_make(EV_CALL, clock_ns(CLOCK_MONOTONIC), i, 0x40000000u - i * 64u));
+    send_from(l->ring, &events, 0);
+    vec_free(&events);
+    for (int i = 0; i < 5000 && session_status_of(l->session).event_count < METHODS + 7; i++)
+        usleep(1000);
+}
+
+static void lone_delete(lone *l)
+{
+    session_stop(l->session);
+    close(l->fd);
+    temp_remove();
+}
+
+/* Calls of method 4 that end at once. */
+static void lone_calls(lone *l, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        ev pair[2];
+        pair[0] = ev_make(EV_CALL, clock_ns(CLOCK_MONOTONIC), 4, 0x40000000u - 4 * 64u);
+        pair[1] = ev_make(EV_RETURN, clock_ns(CLOCK_MONOTONIC), 0, 0x40000000u - 4 * 64u);
+        program_push(l->ring, pair, 2);
+    }
+}
+
+static void lone_end_recording(lone *l, uint64_t events)
+{
+    for (int i = 0; i < 20000 && session_status_of(l->session).event_count < events; i++)
+        usleep(1000);
+    session_record_no_more(l->session, true);
+    wait_for_news(l->session, RECORDING_WRITTEN);
+}
+
+static void no_lock(void *context) { (void)context; }
+static void drop_spans(void *context, uint32_t track, const sim_span *spans, size_t count)
+{
+    (void)context;
+    (void)track;
+    (void)spans;
+    (void)count;
+}
+
+/* As the simulation's thread does with a block. */
+static void feed(recording *r, sim *s, uint32_t stream, const event_vec *v, size_t first)
+{
+    recording_events(r, 0, v->items + first, (uint32_t)(v->count - first));
+    CHECK_EQ(sim_run(s, &(sim_block){stream, (uint32_t)(v->count - first), v->items + first}, 1), 0);
+    recording_state(r, 0);
+}
+
+static void add_at(event_vec *v, uint64_t ticks, ev_define what, const void *payload, uint32_t bytes)
+{
+    size_t at = v->count;
+    add_define(v, what, 0, payload, bytes);
+    v->items[at] = ev_make(EV_DEFINE, ticks, ev_define_number(what, 0), bytes);
+}
+
+/* What intake puts in front when a program wakes up says that it is of the time of the last event. */
+TEST(a_recording_begins_when_it_is_begun_however_long_a_program_had_been_quiet_before)
+{
+    catalog *c;
+    sim *s;
+    recording *r;
+    history *h;
+    event_vec events = {0}, in_file = {0};
+    const char *path = temp_file("woken.rrt");
+    CHECK_EQ(catalog_new(&c), 0);
+    CHECK_EQ(history_new(&h, HISTORY_BUDGET_MIN), 0);
+    CHECK_EQ(sim_new(&s, &(sim_desc){.catalog = c, .sink = drop_spans}), 0);
+    CHECK_EQ(recording_new(&r, &(recording_desc){.catalog = c, .sim = s, .lock = no_lock, .unlock = no_lock}), 0);
+    recording_attach(r, h);
+    uint32_t process = catalog_process_add(c, QUIET_PID, 1), stream = sim_stream_open(s, process, CLOCK_SOURCE_MONOTONIC);
+    recording_stream_begins(r, 0, stream, process, QUIET_PID, CLOCK_SOURCE_MONOTONIC);
+    add_names(&events, QUIET_PID);
+    uint64_t quiet_since = clock_ns(CLOCK_MONOTONIC) - UINT64_C(5000000000);
+    for (size_t i = 0; i < events.count; i += ev_slots(events.items[i]))
+        events.items[i] = ev_make(EV_DEFINE, quiet_since, events.items[i].number, events.items[i].place);
+    add(&events, ev_make(EV_SWITCH, quiet_since, 1, 1));
+    add(&events, ev_make(EV_CALL, quiet_since, 1, 0x40000000u - 64u));
+    feed(r, s, stream, &events, 0);
+
+    uint64_t asked_ns = clock_ns(CLOCK_MONOTONIC);
+    recording_want(r, path);
+    CHECK(!recording_serve(r));
+    size_t first = events.count;
+    uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
+    add_at(&events, quiet_since, EV_DEFINE_WAITED, &(ev_waited_def){.count = 3}, sizeof(ev_waited_def));
+    add_at(&events, quiet_since, EV_DEFINE_CLOCK, &(ev_clock_def){.ticks = now_ns, .monotonic_ns = now_ns, .realtime_ns = now_ns}, sizeof(ev_clock_def));
+    add(&events, ev_make(EV_CALL, now_ns, 2, 0x40000000u - 128u));
+    feed(r, s, stream, &events, first);
+    recording_end(r);
+
+    record_reader *reader = open_reader(path);
+    CHECK(record_info_of(reader).begin_ns >= asked_ns);
+    CHECK(record_stream_at(reader, 0).begin_ns >= asked_ns);
+    read_stream(reader, 0, &in_file);
+    uint32_t seen = 0;
+    for (size_t i = 0, last = 0; i < in_file.count; last = i, i += ev_slots(in_file.items[i])) {
+        CHECK(ev_ticks_of(in_file.items[i]) >= asked_ns && ev_ticks_of(in_file.items[i]) >= ev_ticks_of(in_file.items[last]));
+        seen += ev_kind_of(in_file.items[i]) == EV_DEFINE && ev_define_what(in_file.items[i]) == EV_DEFINE_WAITED;
+    }
+    CHECK_EQ(seen, 1);
+    CHECK(same_event(in_file.items[in_file.count - 1], events.items[events.count - 1]));
+    record_close(reader);
+    recording_delete(r);
+    sim_delete(s);
+    history_delete(h);
+    catalog_delete(c);
+    vec_free(&in_file);
+    vec_free(&events);
+    temp_remove();
+}
+
+TEST(a_late_recordings_states_know_of_nothing_before_it)
+{
+    lone l;
+    const char *path = temp_file("states.rrt");
+    lone_new(&l);
+    uint64_t asked_ns = clock_ns(CLOCK_MONOTONIC);
+    session_record_from_here(l.session, path);
+    wait_for_news(l.session, RECORDING_BEGUN);
+    uint64_t count = session_status_of(l.session).event_count;
+    lone_calls(&l, WRITER_STATE_EVENTS);
+    lone_end_recording(&l, count + 2 * WRITER_STATE_EVENTS);
+    record_reader *reader = open_reader(path);
+    sim_state state = {0};
+    uint32_t states = 0;
+    for (uint32_t i = 0; i < record_chunk_count(reader); i++) {
+        if (!record_chunk_at(reader, i).has_state)
+            continue;
+        states++;
+        CHECK_EQ(record_read_state(reader, i, &state), 0);
+        CHECK(state.process_begin_ns >= asked_ns);
+        CHECK_EQ(state.threads.count, 1);
+        CHECK_EQ(state.fibers.count, 1);
+        CHECK(state.threads.items[0].begin_ns >= asked_ns && state.fibers.items[0].begin_ns >= asked_ns);
+        CHECK(state.threads.items[0].gvl_since_ns >= asked_ns);
+        CHECK(state.frames.count >= 3);
+        for (uint32_t k = 0; k < 3; k++)
+            CHECK(state.frames.items[k].begin_ns >= asked_ns && state.frames.items[k].method == (SIM_STATE_OPEN_AT_START | (k + 1)));
+    }
+    CHECK(states > 0);
+    sim_state_free(&state);
+    record_close(reader);
+    session *film; /* and so does the window */
+    CHECK_EQ(session_open(&film, open_reader(path), path, (size_t)64 << 20), 0);
+    session_look_at(film, 0, 0);
+    for (int i = 0; i < 60000 && session_status_of(film).read_share < 1; i++) {
+        session_look_at(film, 0, 0);
+        usleep(1000);
+    }
+    session_lock(film);
+    session_model m = session_model_of(film);
+    CHECK(m.begin_ns >= asked_ns && catalog_process_at(m.catalog, 0)->begin_ns >= asked_ns);
+    for (uint32_t i = 0; i < catalog_thread_count(m.catalog); i++)
+        CHECK(catalog_thread_at(m.catalog, i)->begin_ns >= m.begin_ns);
+    session_unlock(film);
+    session_stop(film);
+    lone_delete(&l);
+}
+
 TEST(a_recording_from_the_start_can_be_ended_and_another_begun)
 {
     stage t;

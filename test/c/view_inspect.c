@@ -982,6 +982,12 @@ TEST(the_session_begins_with_its_first_event_not_when_its_window_was_up)
     view_range(v, &begin_ns, &end_ns);
     CHECK_EQ(begin_ns, SESSION_BEGIN_NS + 10000000);
     view_delete(v);
+    CHECK_EQ(view_new(&v, &(view_desc){.is_still = true}), 0);
+    model.begin_ns = SESSION_BEGIN_NS + 7000000; /* a recording says itself when it begins */
+    view_build(v, &model, &status, WIDTH, HEIGHT, 0.1, &frame);
+    view_range(v, &begin_ns, &end_ns);
+    CHECK_EQ(begin_ns, SESSION_BEGIN_NS + 7000000);
+    view_delete(v);
     session_delete(&s);
 }
 

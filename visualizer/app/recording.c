@@ -23,6 +23,7 @@ typedef struct recorded_stream {
     uint32_t number, process; /* of the simulation; of the catalog */
     uint32_t pid, clock_source;
     uint32_t in_file;         /* its number there; NOT_IN_FILE: it has not come up since the recording began */
+    uint64_t begin_ns;        /* of it there, if it had begun before; 0: it is there whole */
     bool is_open;
 } recorded_stream;
 
@@ -149,8 +150,10 @@ static void begin(recording *r, const char *path)
     r->in_file_count = 0;
     r->waits_before = catalog_waited(r->desc.catalog);
     r->dropped_before = catalog_dropped(r->desc.catalog);
-    for (size_t i = 0; i < r->streams.count; i++)
+    for (size_t i = 0; i < r->streams.count; i++) {
         r->streams.items[i].in_file = NOT_IN_FILE;
+        r->streams.items[i].begin_ns = 0;
+    }
     pthread_mutex_lock(&r->mutex);
     r->is_beginning = false;
     if (error) {
@@ -172,10 +175,37 @@ static uint64_t ticks_at(const timebase_line *line, uint64_t at_ns)
     return line->base_ticks + (uint64_t)(since_ns * 4294967296.0 / (double)line->ns_per_tick_q32);
 }
 
-/* What has been open and is known by now; before_ticks: of the first event that follows, UINT64_MAX: none does. */
-static void put_prefix(recording *r, recorded_stream *st, uint64_t before_ticks)
+/* How many slots of events[count] are definitions that intake has put in front: they carry the time of the event before them. */
+static uint32_t slots_of_intake(const ev *events, uint32_t count)
+{
+    uint32_t i = 0;
+    while (i < count && ev_kind_of(events[i]) == EV_DEFINE &&
+           (ev_define_what(events[i]) == EV_DEFINE_CLOCK || ev_define_what(events[i]) == EV_DEFINE_WAITED))
+        i += ev_slots(events[i]);
+    return i;
+}
+
+/* Definitions behind the prefix, at its time. */
+static int add_definitions(prefix_events *prefix, const ev *events, uint32_t count, uint64_t ticks)
+{
+    if (!vec_reserve(prefix, prefix->count + count + 1))
+        return -ENOMEM;
+    for (uint32_t i = 0, slots; i < count; i += slots) {
+        slots = ev_slots(events[i]);
+        memcpy(prefix->items + prefix->count, events + i, slots * sizeof(ev));
+        prefix->items[prefix->count] = ev_make(EV_DEFINE, ticks, events[i].number, events[i].place);
+        prefix->count += slots;
+    }
+    return 0;
+}
+
+/* What has been open and is known by now. next[count]: what follows, count 0: nothing yet. Returns how many slots of it have been put,
+ * too. */
+static uint32_t put_prefix(recording *r, recorded_stream *st, const ev *next, uint32_t count)
 {
     prefix_events prefix = {0};
+    uint32_t taken = slots_of_intake(next, count);
+    uint64_t before_ticks = taken < count ? ev_ticks_of(next[taken]) : UINT64_MAX;
     r->desc.lock(r->desc.context);
     int error = sim_stream_state(r->desc.sim, st->number, &r->state);
     if (!error && r->state.last_ticks != 0) { /* else all of its events are still to come */
@@ -183,27 +213,38 @@ static void put_prefix(recording *r, recorded_stream *st, uint64_t before_ticks)
         ticks = ticks < before_ticks ? ticks : before_ticks;
         r->state.last_ticks = ticks > r->state.last_ticks ? ticks : r->state.last_ticks;
         error = prefix_make(&prefix, r->desc.catalog, st->process, &r->state);
+        st->begin_ns = timebase_ns(&r->state.clock.line, r->state.last_ticks);
     }
-    uint64_t begin_ns = r->state.last_ticks != 0 ? timebase_ns(&r->state.clock.line, r->state.last_ticks) : clock_ns(CLOCK_MONOTONIC);
     r->desc.unlock(r->desc.context);
+    if (error || prefix.count == 0 || add_definitions(&prefix, next, taken, r->state.last_ticks) != 0)
+        taken = 0;
+    uint64_t begin_ns = st->begin_ns ? st->begin_ns : clock_ns(CLOCK_MONOTONIC);
     r->begin_ns = begin_ns < r->begin_ns ? begin_ns : r->begin_ns;
     record_writer_stream_begins(r->writer, st->in_file, st->pid, st->clock_source, begin_ns);
     if (!error && prefix.count > 0) /* without it what follows is still told, but for names and what is open */
         record_writer_events(r->writer, st->in_file, prefix.items, prefix.count);
     vec_free(&prefix);
+    return taken;
 }
 
-/* NULL: it is not recorded. */
-static recorded_stream *stream_of(recording *r, uint32_t stream, uint64_t before_ticks)
+/* NULL: it is not recorded. next[count]: what it has to say now; *taken: so many slots of that are in the file already. */
+static recorded_stream *stream_of_next(recording *r, uint32_t stream, const ev *next, uint32_t count, uint32_t *taken)
 {
+    *taken = 0;
     recorded_stream *st = r->writer && stream < r->streams.count ? &r->streams.items[stream] : NULL;
     if (!st || st->number == SIM_STREAM_NONE || (st->in_file == NOT_IN_FILE && !st->is_open))
         return NULL;
     if (st->in_file == NOT_IN_FILE) {
         st->in_file = r->in_file_count++;
-        put_prefix(r, st, before_ticks);
+        *taken = put_prefix(r, st, next, count);
     }
     return st;
+}
+
+static recorded_stream *stream_of(recording *r, uint32_t stream)
+{
+    uint32_t none;
+    return stream_of_next(r, stream, NULL, 0, &none);
 }
 
 /* What the catalog's processes are called in the file. */
@@ -253,7 +294,7 @@ void recording_end(recording *r)
     if (!r->writer)
         return;
     for (size_t i = 0; i < r->streams.count; i++) /* those that had nothing to say since it was begun, too */
-        has_open |= r->streams.items[i].is_open && stream_of(r, (uint32_t)i, UINT64_MAX) != NULL;
+        has_open |= r->streams.items[i].is_open && stream_of(r, (uint32_t)i) != NULL;
     if (has_open) { /* else it is settled, with an overview */
         record_writer_flush(r->writer);
         put_overview(r);
@@ -299,7 +340,7 @@ void recording_stream_begins(recording *r, uint32_t stream, uint32_t number, uin
     recorded_stream *st = vec_push(&r->streams);
     if (!st)
         return;
-    *st = (recorded_stream){number, process, pid, clock_source, NOT_IN_FILE, true};
+    *st = (recorded_stream){.number = number, .process = process, .pid = pid, .clock_source = clock_source, .in_file = NOT_IN_FILE, .is_open = true};
     if (!r->writer)
         return;
     st->in_file = r->in_file_count++;
@@ -309,20 +350,23 @@ void recording_stream_begins(recording *r, uint32_t stream, uint32_t number, uin
 
 void recording_events(recording *r, uint32_t stream, const ev *events, uint32_t count)
 {
-    recorded_stream *st = stream_of(r, stream, count > 0 ? ev_ticks_of(events[0]) : UINT64_MAX);
-    if (st && count > 0)
-        record_writer_events(r->writer, st->in_file, events, count);
+    uint32_t taken;
+    recorded_stream *st = stream_of_next(r, stream, events, count, &taken);
+    if (st && count > taken)
+        record_writer_events(r->writer, st->in_file, events + taken, count - taken);
 }
 
 /* After sim_run of just these events: where a stream stands now is where a reader can start. */
 void recording_state(recording *r, uint32_t stream)
 {
-    recorded_stream *st = stream_of(r, stream, UINT64_MAX);
+    recorded_stream *st = stream_of(r, stream);
     if (!st || !record_writer_wants_state(r->writer, st->in_file))
         return;
     r->desc.lock(r->desc.context);
     int error = sim_stream_state(r->desc.sim, st->number, &r->state);
     r->desc.unlock(r->desc.context);
+    if (!error)
+        sim_state_begin_at(&r->state, st->begin_ns);
     if (!error) /* without it the file only has one place fewer to start from */
         record_writer_state(r->writer, st->in_file, &r->state);
 }
@@ -330,7 +374,7 @@ void recording_state(recording *r, uint32_t stream)
 /* Whoever waits for the end of its stream may read the file then. */
 void recording_stream_ends(recording *r, uint32_t stream, const char *problem, bool is_last)
 {
-    recorded_stream *st = stream_of(r, stream, UINT64_MAX);
+    recorded_stream *st = stream_of(r, stream);
     if (st)
         record_writer_stream_ends(r->writer, st->in_file, problem);
     if (stream < r->streams.count)

@@ -57,6 +57,7 @@ struct session {
     uint32_t open_count;
     uint64_t over_ns;          /* since when all have left; 0: some are there */
     bool has_ended_recording;
+    uint64_t begin_ns;         /* of the file that is shown, else 0 */
     uint64_t last_event_ns;    /* under the model lock */
     _Atomic bool stops;        /* relaxed: a hint */
     _Atomic bool answers_at_once; /* relaxed: an answer too late is given by session_answer */
@@ -429,6 +430,7 @@ int session_open(session **out, record_reader *reader, const char *path, size_t 
     s->reader = reader;
     s->path = path;
     s->last_event_ns = record_info_of(reader).end_ns;
+    s->begin_ns = record_info_of(reader).begin_ns;
     int error = open_parts(s);
     if (error) {
         session_stop(s);
@@ -493,7 +495,7 @@ void session_stop(session *s)
 session_model session_model_of(session *s)
 {
     session_model m = {.catalog = s->catalog, .history = s->history, .sim = s->sim, .activity = s->activity, .figures = s->figures, .notes = s->notes,
-                       .last_event_ns = s->last_event_ns};
+                       .begin_ns = s->begin_ns, .last_event_ns = s->last_event_ns};
     if (s->recall) {
         m.detail = recall_hold(s->recall, &m.detail_begin_ns, &m.detail_end_ns);
         m.detail_end_ns = m.detail_end_ns < s->recall_end_ns ? m.detail_end_ns : s->recall_end_ns;

@@ -49,6 +49,7 @@ typedef struct session_model {
     const activity *activity; /* NULL: memory was out */
     const figures *figures; /* NULL: not counted */
     const notes *notes;
+    uint64_t begin_ns;      /* of the recording that is shown; 0: programs are */
     uint64_t last_event_ns; /* the newest event seen, 0: none yet */
 } session_model;
 

@@ -285,6 +285,7 @@ static int draw_frame(window *w, session *s, const session_status *status, bool 
         .activity = m.activity,
         .figures = m.figures,
         .notes = m.notes,
+        .begin_ns = m.begin_ns,
         .is_file = status->file != NULL,
         .read_share = status->read_share,
         .now_ns = ended ? m.last_event_ns : now_ns,

@@ -116,7 +116,7 @@ static int draw_film(const film *f, const settings *s, uint64_t begin_ns, const 
 {
     char error[PATH_MAX + 256];
     history_stats kept = history_stats_of(f->history);
-    view_model model = {.catalog = f->catalog, .history = f->history, .sim = f->sim, .notes = f->notes, .now_ns = f->last_ns};
+    view_model model = {.catalog = f->catalog, .history = f->history, .sim = f->sim, .notes = f->notes, .begin_ns = begin_ns, .now_ns = f->last_ns};
     view_status status = {
         .event_count = catalog_event_count(f->catalog),
         .dropped = catalog_dropped(f->catalog),

@@ -23,12 +23,13 @@
 
 struct sim;
 
+#define SIM_STATE_OPEN_AT_START 0x80000000u /* in sim_state_frame.method: a FRAME event */
 #define SIM_STATE_CLOSED UINT32_MAX /* in gc and gvl: nothing is open */
 
 typedef struct sim_state_frame {
     uint64_t begin_ns;
     uint32_t position;
-    uint32_t method; /* its top bit set: open at the start (a FRAME event) */
+    uint32_t method; /* with SIM_STATE_OPEN_AT_START */
 } sim_state_frame;
 
 typedef struct sim_state_fiber {
@@ -64,6 +65,10 @@ int sim_stream_state(const struct sim *s, uint32_t stream, sim_state *out);
 /* A new stream that stands where state says; process: its id in the catalog, whose threads and fibers get the state's times.
  * Definitions of before are given to the catalog by whoever has them. SIM_STREAM_NONE: memory is out, or the state is none. */
 uint32_t sim_stream_resume(struct sim *s, uint32_t process, uint32_t clock_source, const sim_state *state);
+
+/* As somebody has it who knows of nothing before begin_ns: what was there already began then, calls as frames that were open at the
+ * start; threads that had ended are gone. */
+void sim_state_begin_at(sim_state *state, uint64_t begin_ns);
 
 void sim_state_free(sim_state *state);
 /* Equal in every field; for tests. */

@@ -126,6 +126,7 @@ static void find_base(view *v, const view_model *model)
         uint64_t thread_ns = catalog_thread_at(model->catalog, p->first_thread)->begin_ns; /* a process's clock is found out by and by */
         first_ns = thread_ns < first_ns ? thread_ns : first_ns;
     }
+    first_ns = model->begin_ns ? model->begin_ns : first_ns; /* as reports of it do */
     bool had_base = v->has_base;
     if (had_base && first_ns < v->base_ns)
         nav_shift(&v->nav, (double)(v->base_ns - first_ns));

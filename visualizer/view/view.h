@@ -51,6 +51,7 @@ typedef struct view_model {
     const sim *sim;  /* NULL: no open frames */
     const notes *notes;     /* NULL: the program has marked nothing */
     const figures *figures; /* NULL: of a method only what is in sight is known */
+    uint64_t begin_ns;      /* of a recording: times are counted from here; 0: from the first process's begin */
     bool is_file;           /* of a recording: history, figures and notes have this much of it by now */
     double read_share;
     uint64_t now_ns; /* the picture's right end: CLOCK_MONOTONIC while a program runs, its last event's time afterwards */
