@@ -402,6 +402,11 @@ TEST(a_window_of_time_clips_calls_states_and_pauses)
     CHECK_EQ(m.end_ns - m.begin_ns, 40);
     CHECK_EQ(m.longest[0].begin_ns, 25);
     CHECK_EQ(m.longest_count, 4);
+    uint64_t inside = 0;
+    for (size_t i = 0; i < s.events.count; i += ev_slots(s.events.items[i]))
+        inside += ev_ticks_of(s.events.items[i]) >= 25 && ev_ticks_of(s.events.items[i]) < 65;
+    CHECK_EQ(m.event_count, inside);
+    CHECK(inside > 0);
     report_delete(r);
     r = report_of(&s, &(report_desc){.from_ns = 110});
     m = report_model_of(r);
@@ -568,6 +573,7 @@ TEST(windows_side_by_side_add_up_to_the_whole)
             CHECK_EQ(a.methods[k].total_ns + b.methods[k].total_ns, m.methods[k].total_ns);
             CHECK_EQ(a.methods[k].calls + b.methods[k].calls, m.methods[k].calls);
         }
+        CHECK_EQ(a.event_count + b.event_count, m.event_count);
         for (size_t k = 0; k < m.arc_count; k++)
             CHECK_EQ(a.arcs[k].total_ns + b.arcs[k].total_ns, m.arcs[k].total_ns);
         for (size_t k = 0; k < m.thread_count; k++)

@@ -119,6 +119,8 @@ class ReportTest < Minitest::Test
     half = report(path, "--from", "0", "--to", "#{whole["duration_ns"] / 2}ns")
     rest = report(path, "--from", "#{whole["duration_ns"] / 2}ns")
     total = method_named(whole, "Object#work")["total_ns"]
+    assert_equal whole["events"], half["events"] + rest["events"]
+    assert_operator rest["events"], :<, whole["events"]
     assert_equal total, [half, rest].sum { |part| method_named(part, "Object#work")&.fetch("total_ns") || 0 }
   end
 

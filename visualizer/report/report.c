@@ -85,6 +85,8 @@ int report_new(report **out, const report_desc *desc, char *error, size_t error_
         result = catalog_new(&r->catalog);
     if (result == 0)
         result = walk_new(&r->walk, r->catalog, &(walk_listener){opened, closed, gvl, gc, thread_event, defined, r});
+    if (result == 0)
+        walk_count(r->walk, r->desc.from_ns, r->desc.to_ns);
     if (result) {
         report_delete(r);
         *out = NULL;

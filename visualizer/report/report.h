@@ -88,7 +88,8 @@ typedef struct report_model {
     size_t method_count, arc_count, thread_count, process_count, longest_count;
     uint64_t begin_ns, end_ns; /* what was measured: from the origin to the last event, inside the filter */
     uint64_t origin_ns;        /* when the recording begins */
-    uint64_t event_count, dropped;
+    uint64_t event_count;      /* of that time; of all processes and threads, as the next two, which are of all time */
+    uint64_t dropped;
     uint64_t waited; /* times that programs waited for room in their buffers */
 } report_model;
 

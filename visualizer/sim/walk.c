@@ -18,6 +18,7 @@ typedef struct walk_stream {
     timebase clock;
     uint64_t last_ticks, last_ns;
     uint64_t gc_since_ns;
+    uint64_t uncounted; /* definitions before the stream's clock is known: they are of the time when it is */
     bool gc_is_on, is_open;
     walk_stream_info info;
 } walk_stream;
@@ -25,6 +26,7 @@ typedef struct walk_stream {
 struct walk {
     walk_listener listener;
     catalog *catalog;
+    uint64_t from_ns, to_ns; /* of the events that are counted */
     VEC(walk_stream) streams;
     VEC(walk_fiber) fibers;   /* by id */
     VEC(walk_thread) threads; /* by id */
@@ -37,6 +39,7 @@ int walk_new(walk **out, catalog *c, const walk_listener *listener)
         return -ENOMEM;
     w->listener = *listener;
     w->catalog = c;
+    w->to_ns = UINT64_MAX;
     return 0;
 }
 
@@ -62,7 +65,21 @@ uint32_t walk_stream_open(walk *w, uint32_t process)
     return (uint32_t)(w->streams.count - 1);
 }
 
-walk_stream_info walk_stream_info_of(const walk *w, uint32_t stream) { return w->streams.items[stream].info; }
+static bool is_counted(const walk *w, uint64_t at_ns) { return at_ns >= w->from_ns && at_ns < w->to_ns; }
+
+walk_stream_info walk_stream_info_of(const walk *w, uint32_t stream)
+{
+    const walk_stream *st = &w->streams.items[stream];
+    walk_stream_info info = st->info;
+    info.event_count += is_counted(w, st->last_ns) ? st->uncounted : 0;
+    return info;
+}
+
+void walk_count(walk *w, uint64_t from_ns, uint64_t to_ns)
+{
+    w->from_ns = from_ns;
+    w->to_ns = to_ns;
+}
 
 /* ---- where things run -------------------------------------------------------------------------------------------- */
 
@@ -272,6 +289,13 @@ static int other_event(walk *w, walk_stream *st, ev e, ev_kind kind, uint64_t no
     }
 }
 
+static void count_events(const walk *w, walk_stream *st, uint64_t now_ns)
+{
+    if (is_counted(w, now_ns))
+        st->info.event_count += st->uncounted;
+    st->uncounted = 0;
+}
+
 int walk_run(walk *w, uint32_t stream, const ev *events, size_t event_count)
 {
     walk_stream *st = &w->streams.items[stream];
@@ -296,7 +320,9 @@ int walk_run(walk *w, uint32_t stream, const ev *events, size_t event_count)
         } else {
             error = other_event(w, st, e, kind, now_ns);
         }
-        st->info.event_count++;
+        st->uncounted++;
+        if (kind != EV_DEFINE || st->clock.pair_count >= 2)
+            count_events(w, st, now_ns);
         st->last_ticks = ev_ticks_of(e);
         st->last_ns = now_ns;
         if (kind != EV_DEFINE) {

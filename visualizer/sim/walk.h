@@ -70,8 +70,10 @@ int walk_stream_close(walk *w, uint32_t stream, sim_closed closed);
 
 typedef struct walk_stream_info {
     uint64_t begin_ns, end_ns; /* of the first and last event that is no definition; 0: there was none */
-    uint64_t event_count;      /* payload not counted */
+    uint64_t event_count;      /* payload not counted; those in walk_count's time */
 } walk_stream_info;
 walk_stream_info walk_stream_info_of(const walk *w, uint32_t stream);
+/* Count only events of [from_ns, to_ns). Before walk_run. */
+void walk_count(walk *w, uint64_t from_ns, uint64_t to_ns);
 
 #endif
