@@ -3,6 +3,7 @@
 #include "base/length.h"
 #include "base/map.h"
 #include "base/mem.h"
+#include "base/size.h"
 #include "base/vec.h"
 #include "base/workers.h"
 
@@ -155,4 +156,25 @@ TEST(crc32c_is_that_of_rfc_3720_with_and_without_the_instruction)
             CHECK_EQ(crc32c(7, bytes + from, to - from), crc32c_by_table(7, bytes + from, to - from));
             CHECK_EQ(crc32c(crc32c(0, bytes, from), bytes + from, to - from), crc32c(0, bytes, to));
         }
+}
+
+/* As lib/rrtrace/settings.rb reads them: api_test.rb has the same list. */
+TEST(sizes_are_read_as_people_write_them)
+{
+    const struct { const char *text; uint64_t bytes; } sizes[] = {
+        {"1", 1},           {"4096", 4096},          {"64K", 64 << 10},      {"64m", 64 << 20},        {"64MB", 64 << 20},
+        {"64MiB", 64 << 20}, {"1.5G", 1536ull << 20}, {"1.5 gib", 1536ull << 20}, {"2T", 2ull << 40}, {"0.5k", 512},
+        {"1.0009765625k", 1025}, {"7b", 7}, {"99999999999999999999", UINT64_MAX}, {"17179869184T", UINT64_MAX},
+    };
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        uint64_t bytes = 0;
+        CHECK(size_read(sizes[i].text, &bytes));
+        CHECK_EQ(bytes, sizes[i].bytes);
+    }
+    const char *const others[] = {"", "M", "0", "0K", "-1", "+1", " 1", "1  M", "1P", "64MM", "64Mi", "1.M", ".5G", "1.5.2G", "nan", "0x10", "1e3", "64M "};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        uint64_t bytes = 77;
+        CHECK(!size_read(others[i], &bytes));
+        CHECK_EQ(bytes, 77);
+    }
 }

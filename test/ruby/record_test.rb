@@ -259,4 +259,22 @@ class RecordTest < Minitest::Test
     assert_equal 0, ran.code, ran.err
     assert_path_exists temp_path("film.png")
   end
+
+  # The commands of the visualizer's side read sizes as the others do.
+  def test_how_much_memory_a_picture_may_take_is_said_as_for_a_session
+    path = temp_path("small.rrt")
+    assert_equal 0, run_rrtrace("--no-window", "-o", path, write("small.rb", "1.to_s")).code
+    %w[64m 1.5G 64MB 1048576].each do |size|
+      assert_equal 0, run_rrtrace("shot", path, "--memory", size).code, size
+      assert_equal 0, run_rrtrace("shot", path, env: {"RRTRACE_MEMORY" => size}).code, size
+    end
+    %w[shot view].each do |command|
+      ran = run_rrtrace(command, path, "--memory", "1000")
+      assert_equal [2, 1], [ran.code, ran.err.lines.size]
+      assert_match(/\Arrtrace: #{command}: --memory: 1000 is no size; give bytes, or a number with K, M or G/, ran.err)
+      ran = run_rrtrace(command, path, env: {"RRTRACE_MEMORY" => "much"})
+      assert_equal 2, ran.code
+      assert_match(/\Arrtrace: #{command}: RRTRACE_MEMORY: much is no size/, ran.err)
+    end
+  end
 end

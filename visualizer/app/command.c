@@ -1,5 +1,6 @@
 #include "app/command.h"
 
+#include "app/options.h"
 #include "base/length.h"
 #include "base/map.h"
 #include "base/mem.h"
@@ -72,7 +73,7 @@ const char *command_nearest(const char *word, const char *const *words)
     return nearest;
 }
 
-int command_bad_option(const char *command, char **argv, const struct option *options, int refused)
+int command_bad_option(const char *command, char **argv, const struct option *known, int refused)
 {
     const char *word = argv[optind - 1];
     if (refused == ':')
@@ -80,8 +81,8 @@ int command_bad_option(const char *command, char **argv, const struct option *op
     if (optopt) /* a letter; its word may hold others */
         return command_complain(COMMAND_MISUSED, "%s: no such option: -%c (rrtrace %s --help)", command, optopt, command);
     const char *names[32] = {0};
-    for (size_t i = 0; options[i].name && i + 1 < sizeof names / sizeof *names; i++)
-        names[i] = options[i].name;
+    for (size_t i = 0; known[i].name && i + 1 < sizeof names / sizeof *names; i++)
+        names[i] = known[i].name;
     char name[64];
     snprintf(name, sizeof name, "%.*s", (int)strcspn(word, "="), word);
     const char *nearest = command_nearest(name + strspn(name, "-"), names);
@@ -96,6 +97,16 @@ bool command_time(const char *text, uint64_t *ns)
         return false;
     *ns = read_ns;
     return true;
+}
+
+int command_memory(const char *command, const char *given, size_t *bytes)
+{
+    const char *set = getenv("RRTRACE_MEMORY"), *text = given ? given : set && *set ? set : NULL;
+    *bytes = OPTIONS_MEMORY_DEFAULT;
+    if (!text || options_memory(text, bytes))
+        return 0;
+    return command_complain(COMMAND_MISUSED, "%s: %s: %s is no size; give bytes, or a number with K, M or G: 64M, 1.5G (1M is the least)", command,
+                            given ? "--memory" : "RRTRACE_MEMORY", text);
 }
 
 /* ---- files ------------------------------------------------------------------------------------------------------- */

@@ -32,13 +32,16 @@ __attribute__((format(printf, 2, 3))) int command_complain(int code, const char 
 const char *command_nearest(const char *word, const char *const *words);
 /* Something getopt_long has refused ('?', ':'): says so with what was probably meant. COMMAND_MISUSED. */
 struct option;
-int command_bad_option(const char *command, char **argv, const struct option *options, int refused);
+int command_bad_option(const char *command, char **argv, const struct option *known, int refused);
 
 /* For pictures beside something that needs the cores: llvmpipe takes a thread a core otherwise. Before any thread is started. */
 void command_leave_cores(void);
 
 /* A time as people write it: 1.5, 1.5s, 200ms, 30us, 2min. False: it is none. */
 bool command_time(const char *text, uint64_t *ns);
+
+/* What --memory says (NULL: it was not given), else RRTRACE_MEMORY, else OPTIONS_MEMORY_DEFAULT. 0, or an exit code and a line. */
+int command_memory(const char *command, const char *given, size_t *bytes);
 
 /* The recording named in arguments [first, argc), or the newest rrtrace-*.rrt of this folder, which is then said. NULL and a
  * code when there is none. path[path_bytes] holds its name. */

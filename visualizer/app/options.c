@@ -1,5 +1,7 @@
 #include "app/options.h"
 
+#include "base/size.h"
+
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
@@ -42,6 +44,15 @@ bool options_size(const char *text, uint32_t *width, uint32_t *height)
     return sscanf(text, "%ux%u%c", width, height, &extra) == 2 && is_side(*width) && is_side(*height);
 }
 
+bool options_memory(const char *text, size_t *bytes)
+{
+    uint64_t value;
+    if (!size_read(text, &value) || value < OPTIONS_MEMORY_MIN || value > SIZE_MAX / 2)
+        return false;
+    *bytes = (size_t)value;
+    return true;
+}
+
 static bool take(options *o, int option, const char *value)
 {
     long long n = 0;
@@ -55,7 +66,7 @@ static bool take(options *o, int option, const char *value)
     case OUTPUT: o->output_path = value; break;
     case SHOT: o->shot_path = value; break;
     case CLOSE_ON_EXIT: o->close_on_exit = true; break;
-    case MEMORY: ok = number(value, 1 << 20, INT64_MAX / 2, &n); o->memory_bytes = (size_t)n; break;
+    case MEMORY: ok = options_memory(value, &o->memory_bytes); break;
     case WINDOW_SIZE: ok = options_size(value, &o->width, &o->height); break;
     case APPEND: o->goes_on = true; break;
     case STATS: o->stats = true; break;
@@ -99,7 +110,7 @@ void options_help(void)
          "  --shot=FILE         write a PNG picture when the program ends\n"
          "  --window-size=WxH   pixels of the window or the picture (default 1280x720)\n"
          "  --close-on-exit     close the window when the program ends\n"
-         "  --memory=BYTES      memory for the history of spans (default 1 GiB)\n"
+         "  --memory=SIZE       memory for the history of spans (default 1 GiB)\n"
          "  --stats             without a window: say at the end what came in, what waited and what was dropped\n"
          "  -v, --version       version and what was built in\n"
          "  -h, --help          this text");

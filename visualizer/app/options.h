@@ -28,11 +28,15 @@ typedef struct options {
 } options;
 
 #define OPTIONS_MEMORY_DEFAULT ((size_t)1 << 30)
+#define OPTIONS_MEMORY_MIN ((size_t)1 << 20)
 #define OPTIONS_WIDTH_DEFAULT 1280u
 #define OPTIONS_HEIGHT_DEFAULT 720u
 
 /* "1280x720", 16 to 16384 each; false: it is no such size. */
 bool options_size(const char *text, uint32_t *width, uint32_t *height);
+
+/* base/size.h, OPTIONS_MEMORY_MIN at least; false: it is no such size. */
+bool options_memory(const char *text, size_t *bytes);
 
 /* 0, or 2 when something is wrong, told in one line on stderr. */
 int options_parse(options *o, int argc, char **argv);

@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { SIZE = 256, FROM, TO, CAMERA };
+enum { SIZE = 256, FROM, TO, CAMERA, MEMORY };
 
 static const struct option long_options[] = {
     {"output", required_argument, NULL, 'o'},
@@ -24,6 +24,7 @@ static const struct option long_options[] = {
     {"from", required_argument, NULL, FROM},
     {"to", required_argument, NULL, TO},
     {"camera", required_argument, NULL, CAMERA},
+    {"memory", required_argument, NULL, MEMORY},
     {"help", no_argument, NULL, 'h'},
     {NULL, 0, NULL, 0},
 };
@@ -41,6 +42,7 @@ static void print_help(void)
          "      --size WxH       pixels [1280x720]\n"
          "      --camera NAME    scene, flame (time and depth) or threads (the GVL) [scene]\n"
          "      --from, --to T   since the recording's begin: 1.5, 1.5s, 200ms, 30us\n"
+         "      --memory SIZE    what may be kept of it: 64M, 1.5G [1G]\n"
          "  -h, --help           print this");
 }
 
@@ -49,6 +51,8 @@ typedef struct settings {
     uint32_t width, height;
     uint64_t from_ns, to_ns; /* since the recording's begin; to 0: its end */
     view_camera camera;
+    const char *memory; /* NULL: not given */
+    size_t memory_bytes;
 } settings;
 
 /* ---- the recording, all of it ------------------------------------------------------------------------------------ */
@@ -90,11 +94,11 @@ static void keep(void *context, uint32_t track, const sim_span *spans, size_t co
 
 static void keep_note(void *context, const sim_note *note) { notes_take(((film *)context)->notes, note); }
 
-static int read_film(film *f, record_reader *reader)
+static int read_film(film *f, record_reader *reader, size_t memory_bytes)
 {
     int error = catalog_new(&f->catalog);
     if (!error)
-        error = history_new(&f->history, OPTIONS_MEMORY_DEFAULT);
+        error = history_new(&f->history, memory_bytes);
     if (!error)
         error = notes_new(&f->notes);
     if (!error)
@@ -149,7 +153,7 @@ static int shot_of(record_reader *reader, const char *path, const settings *s)
     if (stat(path, &a) == 0 && stat(target, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino)
         return command_complain(COMMAND_MISUSED, "shot: %s is the recording itself; give another name to -o", target);
     film f = {0};
-    int error = read_film(&f, reader);
+    int error = read_film(&f, reader, s->memory_bytes);
     command_mention_problem(reader, path);
     int code = error ? command_complain(COMMAND_FAILED, "%s: can't be drawn: %s", path, strerror(-error))
                      : draw_film(&f, s, record_info_of(reader).begin_ns, target);
@@ -161,6 +165,7 @@ static int take_option(settings *s, int option, const char *value)
 {
     switch (option) {
     case 'o': s->output = value; return 0;
+    case MEMORY: s->memory = value; return 0;
     case FROM:
     case TO:
         if (command_time(value, option == FROM ? &s->from_ns : &s->to_ns))
@@ -196,6 +201,9 @@ int command_shot(int argc, char **argv)
     }
     if (s.to_ns && s.to_ns <= s.from_ns)
         return command_complain(COMMAND_MISUSED, "shot: --to must lie behind --from");
+    code = command_memory("shot", s.memory, &s.memory_bytes);
+    if (code)
+        return code;
     char path[PATH_MAX];
     record_reader *reader = command_open("shot", argc, argv, optind, path, sizeof path, &code);
     if (!reader)

@@ -11,7 +11,6 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#define VIEW_MEMORY_MIN ((uint64_t)1 << 20)
 #define VIEW_NICE 5
 
 enum { SIZE = 256, MEMORY };
@@ -25,6 +24,7 @@ static const struct option long_options[] = {
 
 typedef struct settings {
     uint32_t width, height; /* 0: as options.h */
+    const char *memory; /* NULL: not given */
     size_t memory_bytes;
 } settings;
 
@@ -43,35 +43,15 @@ static void print_help(void)
          "Opens a recording in the window: all of it at first; its detail where you look.\n"
          "Without FILE: the newest rrtrace-*.rrt in this folder.\n"
          "\n"
-         "      --memory SIZE    what the window may keep in memory: bytes, or 64M, 2G [1G]\n"
+         "      --memory SIZE    what the window may keep in memory: 64M, 1.5G [1G]\n"
          "      --size WxH       of the window [1280x720]\n"
          "  -h, --help           print this");
 }
 
-static bool memory_of(const char *text, size_t *bytes)
-{
-    static const struct { const char *name; unsigned shift; } units[] = {
-        {"", 0}, {"K", 10}, {"M", 20}, {"G", 30}, {"KiB", 10}, {"MiB", 20}, {"GiB", 30},
-    };
-    char *end;
-    unsigned long long value = strtoull(text, &end, 10);
-    if (text[0] < '0' || text[0] > '9')
-        return false;
-    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
-        if (strcmp(end, units[i].name) != 0)
-            continue;
-        if (value > (SIZE_MAX / 2) >> units[i].shift || value << units[i].shift < VIEW_MEMORY_MIN)
-            return false;
-        *bytes = (size_t)(value << units[i].shift);
-        return true;
-    }
-    return false;
-}
-
 static int take_option(settings *s, int option, const char *value)
 {
-    if (option == MEMORY && !memory_of(value, &s->memory_bytes))
-        return command_complain(COMMAND_MISUSED, "view: --memory: %s is no size; give bytes, or 64M, 2G (1M is the least)", value);
+    if (option == MEMORY)
+        s->memory = value;
     if (option == SIZE && !options_size(value, &s->width, &s->height))
         return command_complain(COMMAND_MISUSED, "view: --size: %s is no size; give 1280x720 (16 to 16384 each)", value);
     return 0;
@@ -112,7 +92,7 @@ static int show(record_reader *reader, const char *path, const settings *s)
 
 int command_view(int argc, char **argv)
 {
-    settings s = {.memory_bytes = OPTIONS_MEMORY_DEFAULT};
+    settings s = {0};
     int option, code = 0;
     opterr = 0;
     while ((option = getopt_long(argc, argv, ":h", long_options, NULL)) != -1) {
@@ -124,6 +104,9 @@ int command_view(int argc, char **argv)
         if (code)
             return code;
     }
+    code = command_memory("view", s.memory, &s.memory_bytes);
+    if (code)
+        return code;
     char path[PATH_MAX];
     record_reader *reader = command_open("view", argc, argv, optind, path, sizeof path, &code);
     if (!reader)
