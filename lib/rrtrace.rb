@@ -150,7 +150,7 @@ module Rrtrace
 
         error ? false : open_session(settings)
       end
-    rescue Error, SystemCallError => error
+    rescue => error # also one of ours that nobody has thought of: the program is not to end for it
       warn "rrtrace: #{error.message}; running untraced"
     end
 

@@ -67,10 +67,12 @@ module Rrtrace
 
     # Reads the options into @given. Returns the command, and whether its first word may be a subcommand.
     def split(argv)
-      rest = parser.order(argv)
+      @encoding = argv.first&.encoding
+      rest = parser.order(argv.map(&:b)) # arguments may have any bytes, with which optparse raises
       return if @done
       raise Misuse, "no command given, as in: rrtrace app.rb (rrtrace --help)" if rest.empty?
 
+      rest = argv.last(rest.size)
       options = argv.first(argv.size - rest.size)
       [rest, options.last != "--"]
     rescue OptionParser::InvalidOption, OptionParser::AmbiguousOption => error
@@ -96,6 +98,7 @@ module Rrtrace
 
     def checked(key, value, words)
       name = words.find { |word| word.start_with?("--") }.sub("[no-]", "")[/\A\S+/]
+      value.force_encoding(@encoding) if value.is_a?(String)
       Settings.parse(key, value, name)
     rescue Error => error
       raise Misuse, error.message
@@ -180,7 +183,7 @@ module Rrtrace
     def trouble_with(word)
       places =
         if word.include?("/") then [word]
-        else ENV.fetch("PATH", "").split(":").map { |folder| File.join(folder.empty? ? "." : folder, word) }
+        else ENV.fetch("PATH", "").b.split(":").map { |folder| File.join(folder.empty? ? "." : folder, word.b) }
         end
       there = places.select { |path| File.exist?(path) }
       return if there.any? { |path| File.file?(path) && File.executable?(path) }

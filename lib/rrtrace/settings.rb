@@ -62,7 +62,9 @@ module Rrtrace
         return parse(key, text, name) unless SEPARATORS.key?(kind)
 
         is_regex = kind == :patterns && text.start_with?("/")
-        items = (text.include?("\n") || is_regex) ? text.split("\n") : text.split(SEPARATORS.fetch(kind)).map(&:strip)
+        bytes = text.b # a file's name may have any, with which split and strip raise
+        items = (bytes.include?("\n") || is_regex) ? bytes.split("\n") : bytes.split(SEPARATORS.fetch(kind)).map(&:strip)
+        items.each { |item| item.force_encoding(text.encoding) }
         raise Error, "#{name}: #{text.inspect} has nothing in it: give a value, or unset it" if items.empty?
 
         parse(key, items, name)
@@ -97,13 +99,13 @@ module Rrtrace
       end
 
       def switch(value)
-        (value == true || value == false) ? value : SWITCHES[value.to_s.downcase]
+        (value == true || value == false) ? value : SWITCHES[value.to_s.b.downcase]
       end
 
       def size(value)
         return (value if value.positive?) if value.is_a?(Integer)
 
-        match = /\A(\d+(?:\.\d+)?) ?([kmgt]?)(?:i?b)?\z/i.match(value.to_s) or return
+        match = /\A(\d+(?:\.\d+)?) ?([kmgt]?)(?:i?b)?\z/i.match(value.to_s.b) or return
         bytes = (match[1].to_r * (1 << UNITS.fetch(match[2].downcase))).to_i
         bytes if bytes.positive?
       end
@@ -126,6 +128,7 @@ module Rrtrace
         word = value.is_a?(Symbol) ? value.name : value
         trouble =
           if !word.is_a?(String) || word.include?("\0") then "give it as a string"
+          elsif !word.valid_encoding? then "some of it is no text"
           else Rrtrace.native.pattern_trouble(word)
           end
         raise Error, "#{name}: #{value.inspect} is no pattern: #{trouble} (as in Foo#bar, Foo.*, Foo::*, save, /regex/)" if trouble

@@ -158,7 +158,7 @@ TEST(crc32c_is_that_of_rfc_3720_with_and_without_the_instruction)
         }
 }
 
-/* As lib/rrtrace/settings.rb reads them: api_test.rb has the same list. */
+/* As lib/rrtrace/settings.rb reads them. */
 TEST(sizes_are_read_as_people_write_them)
 {
     const struct { const char *text; uint64_t bytes; } sizes[] = {

@@ -236,6 +236,26 @@ class ApiTest < Minitest::Test
     end
   end
 
+  # A program is not to end because of a byte in its environment.
+  def test_bytes_that_are_no_text_are_refused_in_one_line_and_the_program_goes_on
+    %w[BUFFER MEMORY WINDOW BLOCKS ON_FULL ONLY EXCEPT ONLY_PATH].each do |key|
+      ran = run_ruby("require 'rrtrace'; puts :on", env: {"RRTRACE" => "1", "RRTRACE_#{key}" => "\xFF,a"})
+      assert_equal ["on\n", 0], [ran.out, ran.code], ran.err
+      assert_match(/\Arrtrace: RRTRACE_#{key}: .*; running untraced\n\z/, ran.err.b)
+      assert_includes ran.err, (key == "ONLY_PATH") ? "folder" : '"\xFF'
+    end
+    error = assert_raises(Rrtrace::Error) { Rrtrace::Settings.new({only: "\xFF"}, {}) }
+    assert_match(/\Aonly: "\\xFF" is no pattern: some of it is no text/, error.message)
+  end
+
+  def test_a_files_name_may_have_any_bytes
+    Dir.mkdir(folder = temp_path("lib\xFF"))
+    settings = Rrtrace::Settings.new({output: temp_path("a\xFF.rrt")}, {"RRTRACE_ONLY_PATH" => "#{folder}:/"})
+    assert_equal ["--output=#{temp_path("a\xFF.rrt")}"], settings.visualizer_arguments
+    assert_equal [File.realpath(folder), "/"], settings.selection.last
+    assert_equal settings.selection, Rrtrace::Settings.new({}, settings.program_environment.compact).selection
+  end
+
   def test_a_buffer_is_rounded_up_to_a_power_of_two_of_slots
     {16 << 20 => 1 << 20, (16 << 20) + 1 => 1 << 21, 128 << 10 => 1 << 13, 4 << 30 => 1 << 28}.each do |bytes, slots|
       assert_equal [slots, false, true, false], Rrtrace::Settings.new({buffer: bytes}, {}).join_arguments

@@ -41,14 +41,26 @@ class CliTest < Minitest::Test
       ["--except", "Foo#", "x"] => /--except: "Foo#" is no pattern: it names no method \(as in Foo#bar/,
       ["--only", "Array#each", "x"] => /--only: Array#each is not written in Ruby, so it can't be chosen/,
       ["--only-path", "/no/such/folder", "x"] => %r{--only-path: the folder /no/such/folder does not exist},
+      ["--x\xFF", "x"] => /no such option: --x\xFF/n,
+      ["--buffer", "1\xFF", "x"] => /--buffer: "1\\xFF" is no size; give bytes/,
+      ["--only", "\xFF", "x"] => /--only: "\\xFF" is no pattern: some of it is no text/,
       ["--no-window", "doctor"] => /options of doctor come after it/,
       ["doctor", "now"] => /doctor takes no arguments/
     }.each do |argv, message|
       code, out, err = run_cli(*argv)
       assert_equal [2, "", 1], [code, out, err.lines.size], argv.inspect
-      assert_match(/\Arrtrace: /, err)
-      assert_match message, err
+      assert_match(/\Arrtrace: /, err.b)
+      assert_match message, message.fixed_encoding? ? err.b : err
     end
+  end
+
+  def test_files_folders_and_arguments_may_have_any_bytes
+    script = write("app\xFF.rb", "puts ARGV.first.b.inspect")
+    ran = run_rrtrace("--shot", "a\xFF.png", "--only-path", temp_path, script, "x\xFF", env: {"PATH" => "/nowhere\xFF:#{ENV["PATH"]}"})
+    assert_equal ["\"x\\xFF\"\n", 0], [ran.out, ran.code], ran.err
+    assert_includes whole_log.join("\n").b, "--shot=#{temp_path("a\xFF.png")}".b
+    ran = run_rrtrace("no\xFFsuch")
+    assert_equal [127, "rrtrace: no\xFFsuch: command not found\n"], [ran.code, ran.err]
   end
 
   def test_doctor_lists_what_works_here

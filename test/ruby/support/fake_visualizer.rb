@@ -10,7 +10,7 @@
 require "fiddle"
 require "socket"
 
-log_path, done, *options = ARGV
+log_path, done, *options = ARGV.map(&:b)
 value = ->(name) { options.grep(/\A--#{name}=/).first&.split("=", 2)&.last }
 LOG = File.open(log_path, "a")
 LOG.sync = true
