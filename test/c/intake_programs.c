@@ -5,6 +5,7 @@
 #include "program.h"
 
 #include <pthread.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 
@@ -244,6 +245,95 @@ static void damaged(ev e, const char *part_of_problem)
     b = next_block(&s);
     CHECK_EQ(b->kind, BLOCK_STREAM_ENDS);
     CHECK(b->problem && strstr(b->problem, part_of_problem));
+    close(fd);
+    close_site(&s);
+}
+
+/* Takes all that the limit leaves but so many. Returns how many it took. */
+static int take_descriptors(int *taken, int max, int left)
+{
+    int count = 0;
+    while (count < max && (taken[count] = dup(0)) >= 0)
+        count++;
+    CHECK(count < max && count >= left);
+    for (; left > 0; left--)
+        close(taken[--count]);
+    return count;
+}
+
+static hs_type knock(int fd, const struct sockaddr_un *address, int memory_fd, hs_message *answer)
+{
+    hs_message hello = program_hello(RING_SLOTS_MIN);
+    CHECK_EQ(connect(fd, (const struct sockaddr *)address, sizeof *address), 0);
+    usleep(50000); /* so that it is not let in and greeted in one go */
+    if (memory_fd >= 0)
+        program_say(fd, &hello, sizeof hello, memory_fd);
+    return program_hear(fd, answer);
+}
+
+TEST(a_program_that_no_descriptor_is_left_for_is_refused_and_counted)
+{
+    enum { LIMIT = 64 };
+    site s;
+    struct rlimit old, low;
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int taken[LIMIT], fds[3], memory_fd;
+    hs_message answer;
+    CHECK_EQ(getrlimit(RLIMIT_NOFILE, &old), 0);
+    low = (struct rlimit){LIMIT, old.rlim_max};
+    open_site(&s, 0);
+    CHECK_EQ(setrlimit(RLIMIT_NOFILE, &low), 0);
+    strcpy(address.sun_path, s.path);
+    for (int i = 0; i < 3; i++)
+        fds[i] = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    program_ring(&memory_fd, RING_SLOTS_MIN);
+    for (int left = 0; left < 2; left++) { /* none for its socket; one for that, and none for its ring */
+        int count = take_descriptors(taken, LIMIT, left);
+        CHECK_EQ(knock(fds[left], &address, left ? memory_fd : -1, &answer), HS_REFUSED);
+        CHECK(strstr(answer.text, "too many files open"));
+        while (count > 0)
+            close(taken[--count]);
+        for (int i = 0; i < 2000 && intake_stats_of(s.in).turned_away <= (uint64_t)left; i++)
+            usleep(1000);
+        CHECK_EQ(intake_stats_of(s.in).turned_away, left + 1);
+    }
+    CHECK_EQ(knock(fds[2], &address, memory_fd, &answer), HS_WELCOME); /* when there is room again */
+    CHECK_EQ(intake_stats_of(s.in).turned_away, 2);
+    for (int i = 0; i < 3; i++)
+        close(fds[i]);
+    close(memory_fd);
+    CHECK_EQ(setrlimit(RLIMIT_NOFILE, &old), 0);
+    close_site(&s);
+}
+
+static int descriptor_count(void)
+{
+    int count = 0;
+    for (int fd = 0; fd < 1024; fd++)
+        count += fcntl(fd, F_GETFD) >= 0;
+    return count;
+}
+
+TEST(a_program_takes_one_descriptor_until_it_is_told_that_all_is_done)
+{
+    site s;
+    ring *r;
+    hs_message bye = {.magic = HS_MAGIC, .version = HS_VERSION, .type = HS_BYE}, answer;
+    open_site(&s, 0);
+    int before = descriptor_count();
+    int fd = program_join(s.path, &r, RING_SLOTS_MIN);
+    block *b = next_block(&s);
+    CHECK_EQ(b->kind, BLOCK_STREAM_BEGINS);
+    block_pool_give(s.pool, b);
+    CHECK_EQ(descriptor_count(), before + 2); /* the program's, and intake's */
+    program_say(fd, &bye, sizeof bye, -1);
+    b = next_block(&s);
+    CHECK_EQ(b->kind, BLOCK_STREAM_ENDS);
+    block_pool_give(s.pool, b);
+    CHECK_EQ(descriptor_count(), before + 2);
+    intake_done(s.in, 0);
+    CHECK_EQ(program_hear(fd, &answer), HS_DONE);
+    CHECK_EQ(descriptor_count(), before + 1);
     close(fd);
     close_site(&s);
 }

@@ -74,6 +74,22 @@ class RecordTest < Minitest::Test
     assert_equal report(path).fetch("events"), ran.err[/(\d+) events of 4 streams/, 1].to_i
   end
 
+  def test_programs_that_no_descriptor_is_left_for_are_counted_and_said
+    path = temp_path("many.rrt")
+    program = write("many.rb", "pipe = IO.pipe\n40.times { fork { pipe[1].close; pipe[0].read } }\npipe[1].close\nProcess.waitall\n")
+    limited = lambda do |ulimit|
+      run_program("sh", "-c", "ulimit #{ulimit}; exec \"$@\"", "sh", RbConfig.ruby, EXE, "--no-window", "-o", path, program)
+    end
+    ran = limited.call("-n 40")
+    assert_equal 0, ran.code
+    away = ran.err[/^rrtrace: (\d+) programs could not be traced: too many open files \(ulimit -n\)$/, 1].to_i
+    assert_operator away, :>, 0, ran.err
+    assert_equal 41 - away, report(path)["processes"].size
+    ran = limited.call("-S -n 40") # which may be raised
+    refute_match(/could not be traced/, ran.err)
+    assert_equal 41, report(path)["processes"].size
+  end
+
   def test_without_a_display_a_session_is_recorded
     ran = run_rrtrace(write("app.rb", "def work = 1\nwork"))
     assert_equal 0, ran.code

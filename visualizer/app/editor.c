@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/select.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -203,9 +205,14 @@ void editor_explain(const editor *e, int error, char *line, size_t line_bytes)
 /* In the grandchild, which init adopts: a session of its own, so that it outlives the window. */
 static void become(const editor *e, int tell_fd)
 {
+    struct rlimit files;
     setsid();
     signal(SIGPIPE, SIG_DFL);
     signal(SIGHUP, SIG_DFL);
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur > FD_SETSIZE) {
+        files.rlim_cur = FD_SETSIZE; /* main.c has raised it, but what uses select must not get a higher number */
+        setrlimit(RLIMIT_NOFILE, &files);
+    }
     execvp(e->argv[0], e->argv);
     int error = errno;
     if (write(tell_fd, &error, sizeof error) < 0)

@@ -90,6 +90,16 @@ static void leave_terminal(void)
         return; /* nor does the folder that it was started in matter any more */
 }
 
+/* Each program takes a descriptor, and most limits are low for the sake of old programs only. */
+static void raise_file_limit(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+        return;
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 /* In the folder that it is started in. */
 static void default_path(char *out, size_t bytes, pid_t pid)
 {
@@ -305,6 +315,7 @@ int main(int argc, char **argv)
     sigaction(SIGTERM, &action, NULL);
     sigaction(SIGINT, &action, NULL);
     command_leave_cores();
+    raise_file_limit();
 
     session *s;
     session_desc desc = {

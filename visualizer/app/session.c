@@ -9,6 +9,7 @@
 #include "wire/clock.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -72,6 +73,7 @@ struct session {
     int error; /* the simulation has failed: memory is out */
     /* Of session_status_of's caller: */
     uint64_t rate_ns, rate_count;
+    char turned_away[96]; /* a line */
     double rate;
 };
 
@@ -577,6 +579,11 @@ session_status session_status_of(session *s)
     uint64_t ended = s->ended_count;
     bool watched_left = s->watched_left;
     pthread_mutex_unlock(&s->ends);
+    if (!problem && in.turned_away > 0) {
+        snprintf(s->turned_away, sizeof s->turned_away, "%" PRIu64 " program%s could not be traced: too many open files (ulimit -n)",
+                 in.turned_away, in.turned_away == 1 ? "" : "s");
+        problem = s->turned_away;
+    }
     recording_status file = recording_status_of(s->recording);
     return (session_status){
         .event_count = event_count,

@@ -60,7 +60,7 @@ typedef struct session_status {
     uint32_t stream_count, open_streams;
     bool is_over;        /* see intake_is_over, and everything is processed. A second later the recording is ended, too */
     bool watched_left;   /* the watched process has said goodbye, and all of it is processed (and saved) */
-    const char *problem; /* one line, or NULL: the recording's, else the last damaged stream's. Until the next call, as recording */
+    const char *problem; /* one line, or NULL: the recording's, else the last damaged stream's, else what could not be let in. Until the next call, as recording */
     bool is_recording;
     const char *recording; /* the path of that file, or of the last one; NULL: there was none */
     uint64_t recorded_bytes; /* of it */

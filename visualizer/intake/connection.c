@@ -3,15 +3,12 @@
 #include "base/mem.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-int fcntl_duplicate(int fd) { return fcntl(fd, F_DUPFD_CLOEXEC, 0); }
 
 connection *connection_new(int fd)
 {
@@ -35,7 +32,8 @@ void connection_delete(connection *c)
         return;
     if (c->mapping)
         munmap(c->mapping, c->mapped_bytes);
-    close(c->fd);
+    if (c->fd >= 0)
+        close(c->fd);
     mem_free(c);
 }
 
@@ -124,6 +122,11 @@ void connection_serve(connection *c)
         return;
     }
     int ring_fd = -1;
+    if (message.msg_flags & MSG_CTRUNC) { /* the ring's descriptor had no number left to get */
+        c->was_turned_away = true;
+        refuse(c, CONNECTION_TOO_MANY);
+        return;
+    }
     for (struct cmsghdr *h = CMSG_FIRSTHDR(&message); h; h = CMSG_NXTHDR(&message, h)) {
         if (h->cmsg_level != SOL_SOCKET || h->cmsg_type != SCM_RIGHTS)
             continue;

@@ -1,7 +1,7 @@
 /* intake/connection.h - one program: its socket, and its ring once it has said hello.
  * For:     intake.c only.
  * Idea:    what comes from the other side is hostile until checked: the peer's uid, the message, the descriptor, the ring.
- * Memory:  owns the descriptor and the mapping.
+ * Memory:  owns the descriptor, which is all that a program takes of them, and the mapping.
  * Threads: the intake thread.
  */
 #ifndef RRTRACE_INTAKE_CONNECTION_H
@@ -16,11 +16,12 @@
 #include <sys/types.h>
 
 typedef struct connection {
-    int fd;
+    int fd; /* -1: intake has taken it over */
     pid_t peer_pid; /* as we see it */
     bool has_ring, is_announced;
     bool is_gone;  /* end of file: the program has ended, or has closed */
     bool said_bye;
+    bool was_turned_away; /* for want of a descriptor */
     const char *problem; /* static text: the ring holds nonsense */
     uint32_t stream;
     uint32_t clock_source;
@@ -43,6 +44,6 @@ uint64_t connection_dropped(const connection *c);
 uint64_t connection_waits(const connection *c);
 
 void connection_send(int fd, hs_type type, const char *text);
-int fcntl_duplicate(int fd); /* close-on-exec duplicate, or -1 */
+#define CONNECTION_TOO_MANY "it has too many files open (ulimit -n)" /* why a program is turned away */
 
 #endif

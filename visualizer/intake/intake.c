@@ -29,13 +29,15 @@ struct intake {
     intake_desc desc;
     pthread_t thread;
     int wake_pipe[2]; /* [1] is written to by intake_stop */
+    int spare_fd;     /* given up for a moment to turn a program away when there is no other; -1: none just now */
+    bool is_full;     /* not even that was there: look at the listening socket again in the next round */
     int watch_fd;     /* pidfd of watch_pid, -1: not watched, or gone */
     bool watch_over;
     VEC(connection *) connections; /* owned; NULL: ended */
     uint32_t stream_count;
-    uint64_t event_count, ended_dropped, ended_waits;
+    uint64_t event_count, ended_dropped, ended_waits, turned_away;
     VEC(struct pollfd) polled;
-    VEC(int) done_fds; /* by stream, under the mutex: a duplicate of the socket for intake_done, -1: closed */
+    VEC(int) done_fds; /* by stream, under the mutex: the socket for intake_done once the stream has ended; -1: not yet, or closed */
     pthread_mutex_t mutex;
     intake_stats stats; /* under the mutex */
     _Atomic bool is_over, stops; /* relaxed: hints; nothing else is read because of them */
@@ -43,9 +45,31 @@ struct intake {
 
 /* ---- joining -------------------------------------------------------------------------------------------------- */
 
+static int accept_socket(const intake *in) { return accept4(in->desc.listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK); }
+static int open_spare(void) { return open("/dev/null", O_RDONLY | O_CLOEXEC); }
+
+/* No descriptor is left. Whoever waits to be let in would wait for long, and poll would say so again and again. */
+static void turn_one_away(intake *in)
+{
+    in->spare_fd = in->spare_fd >= 0 ? in->spare_fd : open_spare();
+    in->is_full = in->spare_fd < 0;
+    if (in->is_full)
+        return;
+    close(in->spare_fd);
+    int fd = accept_socket(in);
+    if (fd >= 0) {
+        connection_send(fd, HS_REFUSED, CONNECTION_TOO_MANY);
+        close(fd);
+        in->turned_away++;
+    }
+    in->spare_fd = open_spare();
+}
+
 static void accept_one(intake *in)
 {
-    int fd = accept4(in->desc.listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    int fd = accept_socket(in);
+    if (fd < 0 && (errno == EMFILE || errno == ENFILE))
+        turn_one_away(in);
     if (fd < 0)
         return;
     if (!vec_reserve(&in->connections, in->connections.count + 1)) {
@@ -66,7 +90,7 @@ static bool announce(intake *in, connection *c)
     pthread_mutex_lock(&in->mutex);
     int *done_fd = vec_push(&in->done_fds);
     if (done_fd)
-        *done_fd = fcntl_duplicate(c->fd);
+        *done_fd = -1;
     pthread_mutex_unlock(&in->mutex);
     if (!done_fd) {
         block_pool_give(in->desc.pool, b);
@@ -93,6 +117,10 @@ static bool conclude(intake *in, connection *c)
     b->problem = c->problem;
     in->ended_dropped += connection_dropped(c);
     in->ended_waits += connection_waits(c);
+    pthread_mutex_lock(&in->mutex);
+    in->done_fds.items[c->stream] = c->fd;
+    pthread_mutex_unlock(&in->mutex);
+    c->fd = -1;
     block_pool_queue(in->desc.pool, b);
     return true;
 }
@@ -218,6 +246,7 @@ static void drop_ended(intake *in)
             if (c->said_bye && c->peer_pid == in->desc.watch_pid)
                 in->watch_over = true;
         }
+        in->turned_away += c->was_turned_away;
         connection_delete(c);
         in->connections.items[i] = in->connections.items[--in->connections.count];
         i--;
@@ -239,11 +268,12 @@ static void serve_sockets(intake *in, int timeout_ms)
 {
     size_t count = in->connections.count;
     in->polled.count = 0;
-    if (!add_polled(in, in->wake_pipe[0]) || !add_polled(in, in->desc.listen_fd) || !add_polled(in, in->watch_fd))
+    if (!add_polled(in, in->wake_pipe[0]) || !add_polled(in, in->is_full ? -1 : in->desc.listen_fd) || !add_polled(in, in->watch_fd))
         return;
     for (size_t i = 0; i < count; i++) /* whoever has said what it had to say is only heard again by its ring */
         if (!add_polled(in, in->connections.items[i]->is_gone ? -1 : in->connections.items[i]->fd))
             return;
+    in->is_full = false;
     if (poll(in->polled.items, in->polled.count, timeout_ms) <= 0)
         return;
     for (size_t i = 0; i < count; i++)
@@ -265,6 +295,7 @@ static void publish_stats(intake *in, uint64_t backlog)
         .ring_backlog = backlog,
         .dropped = in->ended_dropped,
         .writer_waits = in->ended_waits,
+        .turned_away = in->turned_away,
         .stream_count = in->stream_count,
         .open_count = (uint32_t)in->connections.count,
     };
@@ -298,6 +329,7 @@ int intake_start(intake **out, const intake_desc *desc)
     if (!in)
         return -ENOMEM;
     in->desc = *desc;
+    in->spare_fd = open_spare();
     in->watch_fd = in->wake_pipe[0] = in->wake_pipe[1] = -1;
     pthread_mutex_init(&in->mutex, NULL);
     int error = 0;
@@ -341,7 +373,7 @@ void intake_stop(intake *in)
         pthread_join(in->thread, NULL);
     if (in->desc.socket_path)
         remove_socket(in->desc.socket_path); /* before closing: who connects now is told so at once */
-    int fds[] = {in->desc.listen_fd, in->watch_fd, in->wake_pipe[0], in->wake_pipe[1]};
+    int fds[] = {in->desc.listen_fd, in->spare_fd, in->watch_fd, in->wake_pipe[0], in->wake_pipe[1]};
     for (size_t i = 0; i < sizeof fds / sizeof *fds; i++)
         if (fds[i] >= 0)
             close(fds[i]);

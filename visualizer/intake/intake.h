@@ -5,11 +5,11 @@
  *          it only looks for DEFINEs, so that no block cuts one in two, and adds a clock calibration every second, and how often
  *          the program has had to wait for it.
  * Use:     intake_start; the other end of the block_pool: block_pool_wait; intake_done for programs that wait; intake_stop.
- * Memory:  owns connections and mappings; a ring is unmapped once its stream has ended.
+ * Memory:  owns connections and mappings; a ring is unmapped once its stream has ended. One descriptor a program.
  * Threads: its own thread owns all state; intake_done and intake_is_over may be called from any thread.
  * Units:   stream numbers count from 0 in the order of joining.
  * Errors:  a program that says nonsense loses its connection, with a reason, and runs on untraced; a ring with nonsense in
- *          it ends its stream (block.problem). Neither disturbs other programs.
+ *          it ends its stream (block.problem); one that no descriptor is left for is refused and counted. None of them disturbs other programs.
  */
 #ifndef RRTRACE_INTAKE_INTAKE_H
 #define RRTRACE_INTAKE_INTAKE_H
@@ -34,6 +34,7 @@ typedef struct intake_stats {
     uint64_t ring_backlog; /* slots waiting in rings at the last round */
     uint64_t dropped;      /* as the writers counted */
     uint64_t writer_waits; /* times a writer found its ring full */
+    uint64_t turned_away;  /* programs that could not be let in: no descriptor was left */
     uint32_t stream_count, open_count;
 } intake_stats;
 
