@@ -295,3 +295,24 @@ TEST(without_an_overview_the_calls_are_there_that_a_last_state_has_open)
     recorded_free(&r);
     temp_remove();
 }
+
+TEST(why_a_program_is_not_there_to_its_end_is_said)
+{
+    const char *path = temp_file("early.rrt");
+    uint64_t random = test_seed(9) * 7;
+    event_vec events = {0};
+    stream_how how = random_how(&random, 1000);
+    stream_make(&events, &random, &how);
+    record_writer *w = open_writer(path);
+    for (uint32_t i = 0; i < 2; i++) {
+        CHECK_EQ(record_writer_stream_begins(w, i, 100 + i, 1, 1), 0);
+        CHECK_EQ(record_writer_events(w, i, events.items, events.count), 0);
+        CHECK_EQ(record_writer_stream_ends(w, i, i ? "a definition\nin the ring is cut short" : NULL), 0);
+    }
+    record_writer_close(w);
+    vec_free(&events);
+    session *s = open_file(path, (size_t)64 << 20);
+    CHECK_STR(session_status_of(s).problem, "process 101: its events end early: a definition in the ring is cut short");
+    session_stop(s);
+    temp_remove();
+}

@@ -139,6 +139,12 @@ TEST(several_streams_each_keep_their_order)
             CHECK_STR(text, record_chunk_at(r, i).stream == 4 ? "the ring's index ran away" : "");
         }
     }
+    record_trouble trouble;
+    uint32_t from = 0;
+    CHECK(record_next_trouble(r, &from, &trouble));
+    CHECK_EQ(trouble.pid, 104);
+    CHECK_STR(trouble.text, "the ring's index ran away");
+    CHECK(!record_next_trouble(r, &from, &trouble));
     record_close(r);
     temp_remove();
 }

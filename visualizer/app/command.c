@@ -331,6 +331,9 @@ int command_feed(record_reader *r, const command_streams *to)
 
 void command_mention_problem(record_reader *r, const char *path)
 {
+    record_trouble trouble;
+    for (uint32_t i = 0; record_next_trouble(r, &i, &trouble);)
+        fprintf(stderr, "rrtrace: %s: process %u: its events end early: %s\n", path, trouble.pid, trouble.text);
     record_info info = record_info_of(r);
     if (!info.problem[0])
         return;

@@ -68,7 +68,7 @@ typedef struct command_streams {
 
 /* All of it, in the file's order; the streams come in the same order every time. Damaged chunks are left out. */
 int command_feed(record_reader *r, const command_streams *to);
-/* After reading: the one line about what was wrong with the file, if anything was. */
+/* After reading: the one line about what was wrong with the file, if anything was; and one for each stream that ended early. */
 void command_mention_problem(record_reader *r, const char *path);
 
 #endif

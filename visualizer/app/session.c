@@ -48,6 +48,7 @@ struct session {
     record_reader *reader; /* NULL: programs are shown; else a file is, and there is no intake and no pool */
     playback *playback;
     char file_problem[RECORD_PROBLEM_BYTES];
+    char stream_problem[sizeof(record_trouble) + 64]; /* of the first stream of the file that ended early; "": none did */
     recording *recording;  /* NULL: a file is shown */
     const char *path;      /* of the file that is shown, or recorded from the start; NULL: none is */
     uint64_t recall_end_ns; /* under the model lock: what recall reads ends there */
@@ -433,6 +434,9 @@ int session_open(session **out, record_reader *reader, const char *path, size_t 
     s->path = path;
     s->last_event_ns = record_info_of(reader).end_ns;
     s->begin_ns = record_info_of(reader).begin_ns;
+    record_trouble trouble;
+    if (record_next_trouble(reader, &(uint32_t){0}, &trouble))
+        snprintf(s->stream_problem, sizeof s->stream_problem, "process %u: its events end early: %s", trouble.pid, trouble.text);
     int error = open_parts(s);
     if (error) {
         session_stop(s);
@@ -550,7 +554,7 @@ static session_status file_status(session *s)
     session_lock(s);
     history_stats kept = history_stats_of(s->history);
     session_unlock(s);
-    const char *problem = *s->file_problem ? s->file_problem : s->recall ? recall_problem(s->recall) : NULL;
+    const char *problem = *s->file_problem ? s->file_problem : *s->stream_problem ? s->stream_problem : s->recall ? recall_problem(s->recall) : NULL;
     return (session_status){
         .event_count = info.event_count,
         .dropped = read.dropped,

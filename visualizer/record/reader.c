@@ -759,3 +759,25 @@ int record_read_text(record_reader *r, uint32_t i, char *out, size_t bytes)
     give_desk(r, d);
     return error ? damaged(r, i, error, "checksum differs") : 0;
 }
+
+/* It goes to a terminal. */
+static void make_line(char *text)
+{
+    for (; *text; text++)
+        *text = (unsigned char)*text < ' ' || *text == 0x7f ? ' ' : *text;
+}
+
+bool record_next_trouble(record_reader *r, uint32_t *i, record_trouble *out)
+{
+    for (; *i < r->entries.count; ++*i) {
+        const chunk_head *h = &r->entries.items[*i].head;
+        uint32_t id = map_get(&r->stream_ids, h->stream);
+        if (h->kind != CHUNK_STREAM_ENDS || h->parts[0].raw_bytes == 0 || record_read_text(r, *i, out->text, sizeof out->text) != 0)
+            continue;
+        out->pid = id == MAP_NONE ? 0 : r->streams.items[id].pid;
+        make_line(out->text);
+        ++*i;
+        return true;
+    }
+    return false;
+}

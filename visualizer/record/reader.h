@@ -91,4 +91,12 @@ int record_read_overview(record_reader *r, uint32_t i, void (*take)(void *contex
 /* What a STREAM_ENDS chunk says was wrong with its stream; "": nothing. 0 or as record_read_events. */
 int record_read_text(record_reader *r, uint32_t i, char *out, size_t bytes);
 
+typedef struct record_trouble {
+    uint32_t pid;
+    char text[200]; /* one line: why the events of its stream end before the program did */
+} record_trouble;
+
+/* The next one that the recorder has noted, from chunk *i on; *i: behind it. False: there is no other. */
+bool record_next_trouble(record_reader *r, uint32_t *i, record_trouble *out);
+
 #endif
