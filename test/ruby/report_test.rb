@@ -124,6 +124,16 @@ class ReportTest < Minitest::Test
     assert_equal total, [half, rest].sum { |part| method_named(part, "Object#work")&.fetch("total_ns") || 0 }
   end
 
+  def test_a_recording_with_counted_positions_says_so
+    program = write("counted.rb", "def work = 1\nwork")
+    path = temp_path("counted.rrt")
+    [{"RRTRACE_TEST_COUNT_POSITIONS" => "1"}, {}].each do |env|
+      assert_equal 0, run_rrtrace("--no-window", "-o", path, program, env: env).code
+      said = run_rrtrace("report", path).out.lines.first(4).grep(/Stack positions were counted.*\(rrtrace doctor\)/)
+      assert_equal env.size, said.size
+    end
+  end
+
   def test_a_thread_without_a_name_is_found_by_what_the_tables_call_it
     path = record(<<~RUBY)
       Warning[:experimental] = false

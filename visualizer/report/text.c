@@ -3,6 +3,7 @@
 #include "base/length.h"
 #include "base/mem.h"
 #include "report/cells.h"
+#include "wire/event.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -45,7 +46,7 @@ static void heading(const text_view *v, const char *text)
     pen_text(v->o, "\n");
 }
 
-/* A line of column headings. */
+/* A line of column headings, or of something besides. */
 static void columns(const text_view *v, const char *text)
 {
     style(v, DIM);
@@ -114,6 +115,14 @@ static unsigned rest_of(const text_view *v, unsigned used) { return v->width > u
 
 /* ---- tables ------------------------------------------------------------------------------------------------------ */
 
+static bool has_counted_positions(const report_model *m)
+{
+    bool has = false;
+    for (size_t i = 0; i < m->process_count && !has; i++)
+        has = catalog_process_at(m->catalog, m->processes[i].id)->position_source == EV_POSITIONS_COUNTED;
+    return has;
+}
+
 static void write_summary(const text_view *v)
 {
     const report_model *m = v->m;
@@ -135,6 +144,9 @@ static void write_summary(const text_view *v)
     if (m->waited > 0)
         pen_format(v->o, "; waited %s times for the recorder, within these times (--buffer)", text);
     pen_text(v->o, "\n");
+    if (has_counted_positions(m))
+        columns(v, "Stack positions were counted, as this Ruby lays out its frames in another way (rrtrace doctor):\n"
+                   "calls that an exception or throw ended may be told to have lasted longer than they did.");
 }
 
 static void write_flat_line(const text_view *v, uint32_t index, bool by_total)
