@@ -177,7 +177,7 @@ class ReportTest < Minitest::Test
     record("def second = 1\nsecond", name: "rrtrace-0.rrt")
     File.utime(Time.now, Time.now - 60, temp_path("rrtrace-1.rrt"))
     ran = run_rrtrace("report", "--format=json")
-    assert_equal [0, "rrtrace: reading rrtrace-0.rrt, the newest here\n"], [ran.code, ran.err]
+    assert_equal [0, "rrtrace: reading rrtrace-0.rrt, the newest rrtrace-*.rrt here\n"], [ran.code, ran.err]
     assert method_named(JSON.parse(ran.out), "Object#second")
   end
 

@@ -151,7 +151,7 @@ record_reader *command_open(const char *command, int argc, char **argv, int firs
         return NULL;
     }
     if (!is_given)
-        fprintf(stderr, "rrtrace: reading %s, the newest here\n", path);
+        fprintf(stderr, "rrtrace: reading %s, the newest rrtrace-*.rrt here\n", path);
     return r;
 }
 
