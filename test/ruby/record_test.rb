@@ -276,6 +276,20 @@ class RecordTest < Minitest::Test
     assert_path_exists temp_path("film.png")
   end
 
+  def test_a_picture_leaves_all_other_files_alone
+    path = temp_path("small.rrt")
+    assert_equal 0, run_rrtrace("--no-window", "-o", path, write("small.rb", "1.to_s")).code
+    mine = write("x.png.part", "mine")
+    before = Dir.children(temp_path)
+    assert_equal 0, run_rrtrace("--shot", temp_path("x.png"), write("small.rb", "1.to_s")).code
+    assert_equal 0, run_rrtrace("shot", path, "-o", temp_path("x.png")).code
+    assert_equal "mine", File.read(mine)
+    assert_equal ["x.png"], Dir.children(temp_path) - before
+    long = "\u00e9" * 120 + ".png" # as long as a name may be
+    assert_equal 0, run_rrtrace("shot", path, "-o", temp_path(long)).code
+    assert_path_exists temp_path(long)
+  end
+
   # The commands of the visualizer's side read sizes as the others do.
   def test_how_much_memory_a_picture_may_take_is_said_as_for_a_session
     path = temp_path("small.rrt")

@@ -13,6 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define NAMES_TRIED 1000u
+
 #define STB_IMAGE_WRITE_IMPLEMENTATION
 #define STB_IMAGE_WRITE_STATIC
 #pragma GCC diagnostic push
@@ -20,32 +22,51 @@
 #include <stb/stb_image_write.h>
 #pragma GCC diagnostic pop
 
-static int write_file(const char *path, int flags, const unsigned char *bytes, size_t count)
+/* fd: is closed; or a negative error. */
+static int write_and_close(int fd, const unsigned char *bytes, size_t count)
 {
-    int fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY | flags, 0666);
     if (fd < 0)
-        return -errno;
+        return fd;
     int error = write_all(fd, bytes, count);
     if (close(fd) != 0 && !error)
         error = -errno;
     return error;
 }
 
+/* A new file beside target, of a name that nobody has; named in out[bytes]. A descriptor, or -errno. */
+static int open_beside(const char *target, char *out, size_t bytes)
+{
+    const char *slash = strrchr(target, '/');
+    int folder_bytes = slash ? (int)(slash + 1 - target) : 0;
+    for (unsigned i = 0; i < NAMES_TRIED; i++) {
+        snprintf(out, bytes, "%.*s.rrtrace-%d-%u.part", folder_bytes, target, (int)getpid(), i);
+        int fd = open(out, O_WRONLY | O_CLOEXEC | O_CREAT | O_EXCL, 0666);
+        if (fd >= 0 || errno != EEXIST)
+            return fd >= 0 ? fd : -errno;
+    }
+    return -EEXIST;
+}
+
+static int open_there(const char *path)
+{
+    int fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+    return fd >= 0 ? fd : -errno;
+}
+
 /* A file appears whole or stays as it was; a device takes what it is given; of a link it is the file behind it. */
 static int put_file(const char *path, const unsigned char *bytes, size_t count)
 {
     struct stat st;
-    char target[PATH_MAX], temporary[PATH_MAX + 8];
+    char target[PATH_MAX], temporary[PATH_MAX + 40];
     bool is_there = stat(path, &st) == 0;
     if (is_there && !S_ISREG(st.st_mode))
-        return S_ISDIR(st.st_mode) ? -EISDIR : write_file(path, 0, bytes, count);
+        return S_ISDIR(st.st_mode) ? -EISDIR : write_and_close(open_there(path), bytes, count);
     if (!is_there || !realpath(path, target))
         snprintf(target, sizeof target, "%s", path);
-    snprintf(temporary, sizeof temporary, "%s.part", target);
-    int error = write_file(temporary, O_CREAT | O_TRUNC, bytes, count);
+    int fd = open_beside(target, temporary, sizeof temporary), error = write_and_close(fd, bytes, count);
     if (!error && rename(temporary, target) != 0)
         error = -errno;
-    if (error)
+    if (error && fd >= 0)
         unlink(temporary);
     return error;
 }
