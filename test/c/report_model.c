@@ -417,6 +417,64 @@ TEST(a_window_of_time_clips_calls_states_and_pauses)
     vec_free(&s.events);
 }
 
+static void made_string(made *s, uint32_t number, const char *text) { made_define(s, 1, EV_DEFINE_STRING, number, text, strlen(text)); }
+
+/* checkout [10, 50) within all [5, …; checkout [60, 90) of another thread, begun before the one that ends first; two marks. */
+static made with_own(void)
+{
+    made s = {0};
+    made_process(&s, 1, 0, 1, "ruby a");
+    made_thread(&s, 2, "other");
+    made_string(&s, 1, "checkout");
+    made_string(&s, 2, "all");
+    made_string(&s, 3, "cleared");
+    made_switch(&s, 1, 1, 1);
+    made_event(&s, EV_SPAN_BEGIN, 5, 2, 100);
+    made_event(&s, EV_SPAN_BEGIN, 10, 1, 101);
+    made_event(&s, EV_MARK, 20, 3, 0);
+    made_event(&s, EV_SPAN_END, 50, 1, 101);
+    made_event(&s, EV_SPAN_END, 55, 1, 999); /* of which nobody knows */
+    made_switch(&s, 60, 2, 2);
+    made_event(&s, EV_SPAN_BEGIN, 60, 1, 102);
+    made_event(&s, EV_MARK, 70, 3, 0);
+    made_event(&s, EV_SPAN_END, 90, 1, 102);
+    made_call(&s, 100, 1, 1);
+    return s;
+}
+
+static const own_name *own_of(const report_model *m, const char *text, bool is_mark)
+{
+    for (size_t i = 0; i < m->own_count; i++)
+        if (strcmp(m->own[i].text, text) == 0 && m->own[i].is_mark == is_mark)
+            return &m->own[i];
+    return NULL;
+}
+
+TEST(the_programs_own_spans_and_marks_add_up_by_name)
+{
+    made s = with_own();
+    report *r = report_of(&s, &(report_desc){0});
+    report_model m = report_model_of(r);
+    CHECK_EQ(m.own_count, 3);
+    const own_name *checkout = own_of(&m, "checkout", false), *all = own_of(&m, "all", false);
+    CHECK(checkout->count == 2 && checkout->total_ns == 70 && checkout->min_ns == 30 && checkout->max_ns == 40 && !checkout->some_open);
+    CHECK(all->count == 1 && all->total_ns == 95 && all->some_open); /* to the last event */
+    CHECK_EQ(own_of(&m, "cleared", true)->count, 2);
+    report_delete(r);
+    r = report_of(&s, &(report_desc){.from_ns = 30, .to_ns = 70});
+    m = report_model_of(r);
+    checkout = own_of(&m, "checkout", false);
+    CHECK(checkout->count == 1 && checkout->part_count == 2 && checkout->total_ns == 30); /* [30, 50) and [60, 70) */
+    CHECK_EQ(own_of(&m, "all", false)->total_ns, 40);
+    CHECK(!own_of(&m, "cleared", true));
+    report_delete(r);
+    r = report_of(&s, &(report_desc){.thread = "other"});
+    m = report_model_of(r);
+    CHECK(!own_of(&m, "all", false) && own_of(&m, "checkout", false)->total_ns == 30 && own_of(&m, "cleared", true)->count == 1);
+    report_delete(r);
+    vec_free(&s.events);
+}
+
 TEST(the_method_filter_chooses_what_is_shown_and_changes_no_figure)
 {
     made s = small();

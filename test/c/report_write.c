@@ -126,6 +126,7 @@ TEST(csv_has_each_table_on_its_own)
         "pid,thread,depth,name,path,line,start_ns,duration_ns\r\n"
         "41,1,0,Object#main,app.rb,10,0,100\r\n"
         "41,1,1,Shop::Kitchen#größe,app.rb,20,10,50\r\n");
+    check_written(report_write_csv, &(report_layout){.tables = REPORT_MARKS}, "kind,name,count,total_ns,min_ns,max_ns\r\nmark,,1,0,0,0\r\n");
 }
 
 TEST(text_shows_all_tables_in_the_width_that_there_is)
@@ -134,7 +135,7 @@ TEST(text_shows_all_tables_in_the_width_that_there_is)
     report_model m = report_model_of(r);
     static const char *const words[] = {"Methods by self time", "Methods by total time", "Callers and callees", "Threads",
                                         "Garbage collection", "Longest calls", "from Object#main", "to Shop#,\\xFF",
-                                        "cook\\x091", "process 42 of 41: ruby c", "* had not ended"};
+                                        "cook\\x091", "process 42 of 41: ruby c", "* had not ended", "The program's own spans and marks"};
     for (unsigned width = 80; width <= 200; width += 20) {
         pen p;
         CHECK_EQ(pen_init(&p, -1), 0);

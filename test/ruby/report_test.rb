@@ -124,6 +124,27 @@ class ReportTest < Minitest::Test
     assert_equal total, [half, rest].sum { |part| method_named(part, "Object#work")&.fetch("total_ns") || 0 }
   end
 
+  def test_the_programs_own_spans_and_marks_have_a_table
+    path = record(<<~RUBY)
+      3.times { |i| Rrtrace.span("checkout") { Rrtrace.span("pay \#{i}") { sleep 0.01 } } }
+      2.times { Rrtrace.mark("cleared") }
+      Rrtrace.mark("a\\xFF\\e[1m")
+    RUBY
+    text = run_rrtrace("report", path).out
+    assert_match(/^The program's own spans and marks$/, text)
+    assert_match(/^ +3 +\S+ ms +\S+ ms +\S+ ms  span  checkout$/, text)
+    assert_match(/^ +1 +\S+ ms +\S+ ms +\S+ ms  span  pay 2$/, text)
+    assert_match(/^ +2 +mark  cleared$/, text)
+    assert_match(/^ +1 +mark  a\\xFF\\x1B\[1m$/, text)
+    rows = run_rrtrace("report", path, "-f", "csv", "--table", "marks").out.lines(chomp: true)
+    assert_equal "kind,name,count,total_ns,min_ns,max_ns", rows[0]
+    assert_match(/\Aspan,checkout,3,3\d{7,},1\d{7,},\d{8,}\z/, rows[1])
+    assert_equal "mark,cleared,2,0,0,0", rows[5]
+    none = record("1.to_s")
+    refute_match(/own spans and marks/, run_rrtrace("report", none).out)
+    assert_match(/own spans and marks\n.*\n  none: Rrtrace\.span/, run_rrtrace("report", none, "--table", "marks").out)
+  end
+
   def test_a_recording_with_counted_positions_says_so
     program = write("counted.rb", "def work = 1\nwork")
     path = temp_path("counted.rrt")

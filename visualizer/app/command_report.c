@@ -42,7 +42,7 @@ static const struct option long_options[] = {
 };
 
 static const char *const formats[] = {"text", "json", "csv", NULL};
-static const char *const tables[] = {"methods", "arcs", "threads", "gc", "spans", NULL}; /* bits in this order */
+static const char *const tables[] = {"methods", "arcs", "threads", "gc", "spans", "marks", NULL}; /* bits in this order */
 static const char *const sorts[] = {"self", "total", "calls", "mean", "max", "name", NULL}; /* report_sort in this order */
 
 static void print_help(void)
@@ -50,12 +50,14 @@ static void print_help(void)
     puts("Usage: rrtrace report [FILE] [options]\n"
          "\n"
          "Tables of a recording: methods by self and by total time, callers and callees\n"
-         "with the time of just these calls, threads, GC and the longest calls.\n"
+         "with the time of just these calls, threads, GC, the longest calls (spans), and\n"
+         "the program's own spans and marks (marks).\n"
          "Without FILE: of the newest rrtrace-*.rrt in this folder.\n"
          "\n"
          "  -f, --format FORMAT  text, json or csv [text]\n"
          "  -o, --output FILE    write there; - is standard output [-]\n"
-         "      --table NAMES    methods,arcs,threads,gc,spans [text: all, csv: methods]\n"
+         "      --table NAMES    methods,arcs,threads,gc,spans,marks [text: all,\n"
+         "                       csv: methods]\n"
          "      --sort KEY       methods by self, total, calls, mean, max or name\n"
          "      --top N          lines a table at most [text: 20]\n"
          "What is measured; these combine:\n"
@@ -161,7 +163,7 @@ static int check(const settings *s)
     if (s->has_to && s->desc.to_ns <= s->desc.from_ns)
         return command_complain(COMMAND_MISUSED, "report: --to must lie behind --from");
     if (s->format == CSV && (t & (t - 1)) != 0)
-        return command_complain(COMMAND_MISUSED, "report: CSV holds one table: give --table methods, arcs, threads, gc or spans");
+        return command_complain(COMMAND_MISUSED, "report: CSV holds one table: give --table methods, arcs, threads, gc, spans or marks");
     if (s->format == JSON && t != 0)
         return command_complain(COMMAND_MISUSED, "report: JSON holds all tables: leave --table out");
     return 0;

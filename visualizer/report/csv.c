@@ -125,6 +125,25 @@ static void write_spans(const report_model *m, size_t top, pen *o)
     }
 }
 
+static int write_own(const report_model *m, size_t top, pen *o)
+{
+    report_order order;
+    bool ok = report_order_own(m, &order);
+    pen_text(o, "kind,name,count,total_ns,min_ns,max_ns\r\n");
+    for (size_t i = 0; ok && i < order.count && i < top; i++) {
+        const own_name *own = &m->own[order.items[i]];
+        pen_text(o, own->is_mark ? "mark," : "span,");
+        pen_csv(o, own->text, strlen(own->text));
+        write_number(o, own->count);
+        write_number(o, own->total_ns);
+        write_number(o, own->is_mark ? 0 : own->min_ns);
+        write_number(o, own->max_ns);
+        pen_text(o, "\r\n");
+    }
+    vec_free(&order);
+    return ok ? 0 : -ENOMEM;
+}
+
 int report_write_csv(const report_model *m, const report_layout *how, pen *o)
 {
     size_t top = how->top ? how->top : SIZE_MAX;
@@ -133,6 +152,7 @@ int report_write_csv(const report_model *m, const report_layout *how, pen *o)
     case REPORT_THREADS: write_threads(m, top, o); return 0;
     case REPORT_GC: write_gc(m, top, o); return 0;
     case REPORT_SPANS: write_spans(m, top, o); return 0;
+    case REPORT_MARKS: return write_own(m, top, o);
     default: return write_methods(m, how, top, o);
     }
 }

@@ -63,6 +63,27 @@ bool report_order_methods(const report_model *m, report_sort sort, report_order 
     return true;
 }
 
+static int compare_own(const void *a, const void *b, void *context)
+{
+    const report_model *m = context;
+    const own_name *x = &m->own[*(const uint32_t *)a], *y = &m->own[*(const uint32_t *)b];
+    uint64_t left = x->is_mark ? x->count : x->total_ns, right = y->is_mark ? y->count : y->total_ns;
+    if (x->is_mark != y->is_mark)
+        return x->is_mark ? 1 : -1;
+    return left != right ? (left > right ? -1 : 1) : strcmp(x->text, y->text);
+}
+
+bool report_order_own(const report_model *m, report_order *out)
+{
+    *out = (report_order){0};
+    if (!vec_reserve(out, m->own_count + 1))
+        return false;
+    for (size_t i = 0; i < m->own_count; i++)
+        out->items[out->count++] = (uint32_t)i;
+    qsort_r(out->items, out->count, sizeof *out->items, compare_own, (void *)(uintptr_t)m);
+    return true;
+}
+
 static int compare_arcs(const void *a, const void *b, void *context)
 {
     const report_model *m = context;

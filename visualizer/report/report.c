@@ -41,6 +41,7 @@ struct report {
     VEC(report_thread) threads; /* by the catalog's id until report_finish */
     VEC(report_process) processes; /* likewise */
     VEC(report_long_call) longest; /* a heap, shortest first, until report_finish */
+    own_sums own;
     map named; /* stream << 32 | thread number: its name matched at some time */
     uint64_t event_count, dropped, waited, begin_ns, end_ns;
 };
@@ -51,6 +52,7 @@ static void gvl(void *context, uint32_t thread, sim_gvl state, uint64_t begin_ns
 static void gc(void *context, uint32_t process, uint64_t begin_ns, uint64_t end_ns);
 static int thread_event(void *context, uint32_t thread, ev_kind kind);
 static void defined(void *context, uint32_t process, ev head);
+static int noted(void *context, const sim_note *note);
 
 static int init_filters(report *r, char *error, size_t error_bytes)
 {
@@ -84,7 +86,9 @@ int report_new(report **out, const report_desc *desc, char *error, size_t error_
     if (result == 0)
         result = catalog_new(&r->catalog);
     if (result == 0)
-        result = walk_new(&r->walk, r->catalog, &(walk_listener){opened, closed, gvl, gc, thread_event, defined, r});
+        result = walk_new(&r->walk, r->catalog, &(walk_listener){opened, closed, gvl, gc, thread_event, noted, defined, r});
+    r->own.from_ns = r->desc.from_ns;
+    r->own.to_ns = r->desc.to_ns;
     if (result == 0)
         walk_count(r->walk, r->desc.from_ns, r->desc.to_ns);
     if (result) {
@@ -113,6 +117,7 @@ void report_delete(report *r)
     vec_free(&r->threads);
     vec_free(&r->processes);
     vec_free(&r->longest);
+    own_free(&r->own);
     map_free(&r->named);
     pattern_free(&r->thread);
     pattern_free(&r->method);
@@ -383,6 +388,29 @@ static int closed(void *context, walk_fiber *fiber, const walk_frame *frame, uin
     return keep_longest(r, (report_long_call){begin_ns, duration_ns, method, fiber->thread, depth, is_open});
 }
 
+/* Is what happens there measured? thread SIM_TRACK_NONE: nobody knows where. */
+static int is_noted(report *r, const sim_note *note, bool *is)
+{
+    report_thread *t = note->thread == SIM_TRACK_NONE ? NULL : thread_at(r, note->thread);
+    if (note->thread != SIM_TRACK_NONE && !t)
+        return -ENOMEM;
+    *is = t ? t->is_counted : !r->desc.thread && (!r->desc.pid || catalog_process_at(r->catalog, note->process)->pid == r->desc.pid);
+    return 0;
+}
+
+static int noted(void *context, const sim_note *note)
+{
+    report *r = context;
+    bool is_counted;
+    if (note->kind == EV_SPAN_END) /* of one that was not counted: nothing */
+        return own_end(&r->own, note->process, note->span, note->at_ns);
+    const char *text = catalog_string_of(r->catalog, note->process, note->string);
+    int error = is_noted(r, note, &is_counted);
+    if (error || !is_counted)
+        return error;
+    return note->kind == EV_MARK ? own_mark(&r->own, text, note->at_ns) : own_begin(&r->own, note->process, note->span, text, note->at_ns);
+}
+
 static void gvl(void *context, uint32_t thread, sim_gvl state, uint64_t begin_ns, uint64_t end_ns)
 {
     report *r = context;
@@ -447,7 +475,8 @@ int report_run(report *r, uint32_t stream, const ev *events, size_t event_count)
 
 int report_stream_close(report *r, uint32_t stream, bool has_ended)
 {
-    return walk_stream_close(r->walk, stream, has_ended ? SIM_CLOSED_END : SIM_OPEN);
+    int error = walk_stream_close(r->walk, stream, has_ended ? SIM_CLOSED_END : SIM_OPEN);
+    return error ? error : own_end_process(&r->own, stream, walk_stream_info_of(r->walk, stream).end_ns);
 }
 
 /* ---- the end ----------------------------------------------------------------------------------------------------- */
@@ -556,11 +585,13 @@ report_model report_model_of(const report *r)
         .threads = r->threads.items,
         .processes = r->processes.items,
         .longest = r->longest.items,
+        .own = r->own.names.items,
         .method_count = r->methods.count,
         .arc_count = r->arcs.count,
         .thread_count = r->threads.count,
         .process_count = r->processes.count,
         .longest_count = r->longest.count,
+        .own_count = r->own.names.count,
         .begin_ns = begin_ns,
         .end_ns = end_ns > begin_ns ? end_ns : begin_ns,
         .origin_ns = r->begin_ns,

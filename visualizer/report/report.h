@@ -1,4 +1,4 @@
-/* report/report.h - what a recording adds up to: methods, who called whom, threads, GC, the longest calls.
+/* report/report.h - what a recording adds up to: methods, who called whom, threads, GC, the longest calls, what programs have named themselves.
  * For:     app/command_report.c fills it from a file; report/text.h, json.h and csv.h write it.
  * Idea:    sim/walk.h tells of every call with what lies below it, so all times are sums of measured ones:
  *            self   a call's time less the time of the calls it made on its own stack
@@ -21,6 +21,7 @@
 #ifndef RRTRACE_REPORT_REPORT_H
 #define RRTRACE_REPORT_REPORT_H
 
+#include "report/own.h"
 #include "sim/catalog.h"
 #include "sim/span.h"
 #include "wire/event.h"
@@ -85,7 +86,8 @@ typedef struct report_model {
     const report_thread *threads;     /* seen and counted; by process, in order of appearance */
     const report_process *processes;  /* those shown, in order of appearance */
     const report_long_call *longest;  /* longest first */
-    size_t method_count, arc_count, thread_count, process_count, longest_count;
+    const own_name *own;              /* the programs' own spans and marks, in order of appearance */
+    size_t method_count, arc_count, thread_count, process_count, longest_count, own_count;
     uint64_t begin_ns, end_ns; /* what was measured: from the origin to the last event, inside the filter */
     uint64_t origin_ns;        /* when the recording begins */
     uint64_t event_count;      /* of that time; of all processes and threads, as the next two, which are of all time */

@@ -344,6 +344,49 @@ static void write_longest(const text_view *v)
         columns(v, "  * had not ended");
 }
 
+static void write_own_line(const text_view *v, const own_name *own)
+{
+    put_count(v, own->count, CALLS_COLUMNS);
+    pen_text(v->o, " ");
+    if (own->is_mark) {
+        cells_spaces(v->o, 3 * TIME_COLUMNS + 2);
+    } else {
+        put_time(v, (double)own->total_ns);
+        pen_text(v->o, " ");
+        put_time(v, (double)own->total_ns / (double)own->part_count);
+        pen_text(v->o, " ");
+        put_time(v, (double)own->max_ns);
+    }
+    pen_text(v->o, own->is_mark ? "  mark " : own->some_open ? "  span*" : "  span ");
+    pen_text(v->o, " ");
+    cells_head(v->o, own->text, strlen(own->text), rest_of(v, CALLS_COLUMNS + 3 * (TIME_COLUMNS + 1) + 8));
+    pen_text(v->o, "\n");
+}
+
+static int write_own(const text_view *v)
+{
+    const report_model *m = v->m;
+    report_order order;
+    bool some_open = false;
+    if (m->own_count == 0 && !v->how->tables) /* most programs have none */
+        return 0;
+    if (!report_order_own(m, &order))
+        return -ENOMEM;
+    heading(v, "The program's own spans and marks");
+    columns(v, "      count    total     mean      max        name");
+    for (size_t i = 0; i < order.count && i < v->top; i++) {
+        write_own_line(v, &m->own[order.items[i]]);
+        some_open |= m->own[order.items[i]].some_open;
+    }
+    put_rest(v, v->top, order.count, "");
+    if (order.count == 0)
+        columns(v, "  none: Rrtrace.span and Rrtrace.mark make them");
+    if (some_open)
+        columns(v, "  * some had not ended");
+    vec_free(&order);
+    return 0;
+}
+
 int report_write_text(const report_model *m, const report_layout *how, pen *o)
 {
     uint32_t tables = how->tables ? how->tables : REPORT_ALL;
@@ -366,5 +409,7 @@ int report_write_text(const report_model *m, const report_layout *how, pen *o)
         write_gc(&v);
     if (tables & REPORT_SPANS)
         write_longest(&v);
+    if (!error && (tables & REPORT_MARKS))
+        error = write_own(&v);
     return error;
 }

@@ -29,7 +29,8 @@ enum {
     REPORT_THREADS = 4,
     REPORT_GC = 8,
     REPORT_SPANS = 16,
-    REPORT_ALL = 31,
+    REPORT_MARKS = 32,
+    REPORT_ALL = 63,
 };
 
 typedef struct report_layout {
@@ -55,6 +56,7 @@ typedef VEC(uint32_t) report_order;
 /* Indices of the methods that are shown, in order; likewise of arcs, by total time. vec_free them. False: memory is out. */
 bool report_order_methods(const report_model *m, report_sort sort, report_order *out);
 bool report_order_arcs(const report_model *m, report_order *out);
+bool report_order_own(const report_model *m, report_order *out); /* spans by total time, then marks by their number */
 const char *report_kind_name(uint32_t kind); /* of EV_METHOD_… */
 double report_mean_ns(const report_method *method);
 

@@ -270,6 +270,14 @@ static void define(walk *w, walk_stream *st, ev head, const ev *payload, uint64_
         w->listener.defined(w->listener.context, st->process, head);
 }
 
+static int note_event(walk *w, const walk_stream *st, ev e, ev_kind kind, uint64_t now_ns)
+{
+    uint32_t thread = st->fiber == CATALOG_NONE ? SIM_TRACK_NONE : w->fibers.items[st->fiber].thread;
+    if (!w->listener.note)
+        return 0;
+    return w->listener.note(w->listener.context, &(sim_note){now_ns, kind, st->process, thread, e.number, e.place, 0});
+}
+
 static int other_event(walk *w, walk_stream *st, ev e, ev_kind kind, uint64_t now_ns)
 {
     uint32_t thread;
@@ -278,6 +286,9 @@ static int other_event(walk *w, walk_stream *st, ev e, ev_kind kind, uint64_t no
     case EV_SWITCH:
         error = switch_to(w, st, e.number, e.place, now_ns, &thread);
         return error ? error : thread_event(w, thread, kind, now_ns);
+    case EV_SPAN_BEGIN:
+    case EV_SPAN_END:
+    case EV_MARK: return note_event(w, st, e, kind, now_ns);
     case EV_GC_ENTER: begin_gc(st, now_ns); return 0;
     case EV_GC_EXIT: end_gc(w, st, now_ns); return 0;
     case EV_THREAD_STARTED:

@@ -51,6 +51,8 @@ typedef struct walk_listener {
     void (*gc)(void *context, uint32_t process, uint64_t begin_ns, uint64_t end_ns);
     /* A thread event, or EV_SWITCH: what follows runs there. Comes before what it brings about. */
     int (*thread)(void *context, uint32_t thread, ev_kind kind);
+    /* The program has marked something itself. */
+    int (*note)(void *context, const sim_note *note);
     /* The catalog has taken a definition over. */
     void (*defined)(void *context, uint32_t process, ev head);
     void *context;
