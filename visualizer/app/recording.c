@@ -20,10 +20,10 @@
 #define NOT_IN_FILE UINT32_MAX
 
 typedef struct recorded_stream {
+    uint64_t begin_ns;        /* of it in the file, if it had begun before; 0: it is there whole */
     uint32_t number, process; /* of the simulation; of the catalog */
     uint32_t pid, clock_source;
     uint32_t in_file;         /* its number there; NOT_IN_FILE: it has not come up since the recording began */
-    uint64_t begin_ns;        /* of it there, if it had begun before; 0: it is there whole */
     bool is_open;
 } recorded_stream;
 

@@ -12,7 +12,7 @@
  *          recording_serve now and then, recording_stream_begins, recording_events before sim_run and recording_state after it,
  *          recording_stream_ends. Meanwhile, on the window's: recording_want, recording_status_of, recording_take_news.
  *          recording_end when the simulation's thread has ended; recording_delete.
- * Memory:  a writer's; 24 bytes a stream.
+ * Memory:  a writer's; 32 bytes a stream.
  * Threads: as said. The mutex guards what both sides see, and is never held while anything is written.
  * Errors:  a recording that can't be begun or gone on with is news, and the session goes on.
  */
