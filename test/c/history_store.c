@@ -443,6 +443,38 @@ TEST(the_dominant_of_sixteen_spans_is_exact)
     }
 }
 
+TEST(what_values_0_and_1_take_is_known_at_every_level)
+{
+    enum { SPANS = 5000 };
+    static sim_span spans[SPANS];
+    static history_node out[SPANS + 1];
+    uint64_t first_seed = test_seed(1);
+    for (uint64_t seed = first_seed; seed < first_seed + 20; seed++) {
+        uint64_t state = seed * 55 + 3, now = test_random(&state) >> 20, longest = UINT64_C(1) << (4 + test_random_below(&state, 32));
+        for (int i = 0; i < SPANS; i++) {
+            spans[i] = span_of(now, now + 1 + test_random_below(&state, longest), (uint32_t)test_random_below(&state, HISTORY_STATE_MAX + 1), 0);
+            now = spans[i].end_ns;
+        }
+        history *h = filled(spans, SPANS);
+        for (uint64_t resolution_ns = 1; resolution_ns < now; resolution_ns = resolution_ns * 7 + 1) {
+            size_t count = history_query(h, 0, 0, 0, UINT64_MAX, resolution_ns, out, SPANS + 1), at = 0;
+            for (size_t i = 0; i < count; i++) {
+                double want[2] = {0, 0}, slack = 4 + (double)out[i].busy_ns * 1e-4;
+                for (uint64_t n = 0; n < out[i].span_count; n++, at++)
+                    if (spans[at].value < 2)
+                        want[spans[at].value] += (double)(spans[at].end_ns - spans[at].begin_ns);
+                for (int value = 0; value < 2; value++) {
+                    double off = (double)out[i].of_ns[value] - want[value];
+                    if (off > slack || -off > slack)
+                        TEST_FAILED("value %d takes %" PRIu64 " ns, not %.0f (seed %" PRIu64 ")", value, out[i].of_ns[value], want[value], seed);
+                }
+            }
+            CHECK_EQ(at, SPANS);
+        }
+        history_delete(h);
+    }
+}
+
 TEST(empty_spans_alone_give_one_of_their_values)
 {
     sim_span spans[300];

@@ -40,7 +40,11 @@ typedef struct history_node {
     uint64_t span_count;
     uint32_t value;            /* the span's value, or the one that takes the most time (by children's dominants) */
     uint32_t flags;            /* HISTORY_… */
+    uint64_t of_ns[2];         /* what values 0 and 1 take of busy_ns, to a ten-thousandth of it; of a row that has greater values
+                                * than HISTORY_STATE_MAX perhaps less. So of a thread's states (sim_gvl) all shares are known */
 } history_node;
+
+#define HISTORY_STATE_MAX 2u /* as sim_gvl has them */
 
 enum {
     HISTORY_UNWOUND = 1,       /* single span: an exception or throw ended it */

@@ -75,6 +75,8 @@ int outline_add(outline *o, uint32_t track, uint32_t depth, const history_node *
         return -ENOMEM;
     o->node_bytes += (r->nodes.capacity - before) * sizeof *place;
     *place = *n;
+    if (n->value < 2 && n->of_ns[0] + n->of_ns[1] == 0)
+        place->of_ns[n->value] = n->busy_ns; /* an overview knows no more than who takes most */
     return 0;
 }
 
@@ -114,6 +116,8 @@ static history_node cut(history_node n, uint64_t from_ns)
     n.begin_ns = from_ns;
     n.busy_ns = (uint64_t)((double)n.busy_ns * share);
     n.longest_ns = n.longest_ns < n.busy_ns ? n.longest_ns : n.busy_ns;
+    for (int state = 0; state < 2; state++)
+        n.of_ns[state] = (uint64_t)((double)n.of_ns[state] * share);
     n.flags |= HISTORY_EVICTED;
     return n;
 }
@@ -136,6 +140,8 @@ size_t outline_query(const outline *o, uint32_t track, uint32_t depth, uint64_t 
             last->span_count += n.span_count;
             last->value = n.busy_ns > most_ns ? n.value : last->value;
             last->flags = (last->flags | n.flags) & HISTORY_EVICTED;
+            last->of_ns[0] += n.of_ns[0];
+            last->of_ns[1] += n.of_ns[1];
             most_ns = n.busy_ns > most_ns ? n.busy_ns : most_ns;
             continue;
         }

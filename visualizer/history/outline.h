@@ -8,7 +8,7 @@
  *
  *          A node is the exact sum of the spans that it stands for, as in history.h; one that lies across the border is cut.
  * Use:     outline_new; outline_add row by row, in time's order; history_set_outline; outline_delete after it was set to NULL.
- * Memory:  48 bytes a node.
+ * Memory:  64 bytes a node.
  * Threads: one at a time, as history.h.
  * Units:   CLOCK_MONOTONIC ns.
  */

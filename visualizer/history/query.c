@@ -71,6 +71,8 @@ static bool take(walk *w, const history_node *piece, uint64_t value_ns)
         open->longest_ns = piece->longest_ns > open->longest_ns ? piece->longest_ns : open->longest_ns;
         open->span_count += piece->span_count;
         open->flags = (open->flags | piece->flags) & HISTORY_EVICTED;
+        open->of_ns[0] += piece->of_ns[0];
+        open->of_ns[1] += piece->of_ns[1];
         open_value(w, piece->value, value_ns);
         return true;
     }
@@ -95,6 +97,8 @@ static bool take_node(walk *w, const node *n, unsigned level, uint64_t slot)
         .span_count = spans, .value = n->value,
         .flags = slot * spans < row_live_from(w->row, 0) ? HISTORY_EVICTED : 0u,
     };
+    for (int state = 0; state < 2 && n->value <= HISTORY_STATE_MAX; state++)
+        piece.of_ns[state] = (uint64_t)((double)n->busy_ns * n->of_share[state] / 65535);
     return take(w, &piece, n->value_ns);
 }
 
@@ -113,6 +117,8 @@ static bool walk_spans(walk *w, uint64_t from, uint64_t to)
                 continue;
             piece.value = row_spans_value(&spans, i);
             piece.flags = row_spans_flags(&spans, i);
+            if (piece.value < 2)
+                piece.of_ns[piece.value] = piece.busy_ns;
             if (!take(w, &piece, piece.busy_ns))
                 return false;
         }

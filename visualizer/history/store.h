@@ -35,7 +35,8 @@
 typedef struct node {
     uint64_t begin_ns, end_ns, busy_ns, longest_ns;
     uint64_t value_ns; /* what value takes of busy_ns, as far as the children's dominants tell */
-    uint32_t value, reserved;
+    uint32_t value;
+    uint16_t of_share[2]; /* history_node's of_ns, in 65535ths of busy_ns */
 } node;
 
 /* A chunk: spans (level 0, block is uint32_t words) or nodes. */

@@ -54,6 +54,25 @@ static uint32_t dominant_of(const quad *value, const uint32_t *value_words, uint
     return its;
 }
 
+static uint16_t share_of(uint64_t part_ns, uint64_t busy_ns)
+{
+    return busy_ns ? (uint16_t)((double)part_ns / (double)busy_ns * 65535 + 0.5) : 0;
+}
+
+static void set_shares(node *out, uint64_t first_ns, uint64_t second_ns)
+{
+    out->of_share[0] = share_of(first_ns, out->busy_ns);
+    out->of_share[1] = share_of(second_ns, out->busy_ns);
+}
+
+static uint32_t time_of(uint32_t its_value, const quad *value, const quad *duration)
+{
+    quad time = {0};
+    for (uint32_t i = 0; i < QUADS; i++)
+        time += (quad)(value[i] == fill(its_value)) & duration[i];
+    return sum_of(time);
+}
+
 /* The usual case: 16 spans, all in 32 bits, durations below GROUP_DURATION_LIMIT. */
 static void summary_of_group(node *out, const uint32_t *words, uint64_t base_ns)
 {
@@ -70,14 +89,13 @@ static void summary_of_group(node *out, const uint32_t *words, uint64_t base_ns)
     }
     uint32_t dominant, longest = greatest_of(longest_quad, longest_value, &dominant), busy = sum_of(busy_quad);
     /* Lengths of calls differ by magnitudes: the value of the longest one often has half of the time, and then it is found. */
-    quad its_time = {0};
-    for (uint32_t i = 0; i < QUADS; i++)
-        its_time += (quad)(value[i] == fill(dominant)) & duration[i];
-    uint32_t time = sum_of(its_time);
+    uint32_t time = time_of(dominant, value, duration);
     if (time < busy - time)
         dominant = dominant_of(value, value_words, &time);
     *out = (node){.begin_ns = base_ns + words[0], .busy_ns = busy, .longest_ns = longest, .value_ns = time, .value = dominant};
     out->end_ns = base_ns + words[STORE_GROUP - 1] + durations[STORE_GROUP - 1];
+    if (dominant <= HISTORY_STATE_MAX)
+        set_shares(out, time_of(0, value, duration), time_of(1, value, duration));
 }
 
 /* Sums of times by value, for a group at most. */
@@ -107,6 +125,14 @@ static void tally_end(const tally *t, node *out)
     out->value_ns = t->times[best];
 }
 
+static uint64_t tally_of(const tally *t, uint32_t value)
+{
+    for (uint32_t i = 0; i < t->count; i++)
+        if (t->values[i] == value)
+            return t->times[i];
+    return 0;
+}
+
 void summary_of_spans(node *out, const row_spans *spans)
 {
     if (!spans->wide && spans->lanes == STORE_GROUP && spans->first == 0 && spans->end == STORE_GROUP) {
@@ -129,17 +155,25 @@ void summary_of_spans(node *out, const row_spans *spans)
         tally_add(&t, row_spans_value(spans, i), duration);
     }
     tally_end(&t, out);
+    if (out->value <= HISTORY_STATE_MAX)
+        set_shares(out, tally_of(&t, 0), tally_of(&t, 1));
 }
 
 void summary_of_nodes(node *out, const node *nodes, uint32_t count)
 {
     tally t = {.count = 0};
+    double of_ns[2] = {0, 0}; /* times 65535 */
     *out = (node){.begin_ns = nodes[0].begin_ns, .end_ns = nodes[count - 1].end_ns};
     for (uint32_t i = 0; i < count; i++) {
         const node *n = &nodes[i];
         out->busy_ns += n->busy_ns;
         out->longest_ns = n->longest_ns > out->longest_ns ? n->longest_ns : out->longest_ns;
         tally_add(&t, n->value, n->value_ns);
+        if (n->value <= HISTORY_STATE_MAX)
+            for (int state = 0; state < 2; state++)
+                of_ns[state] += (double)n->busy_ns * n->of_share[state];
     }
     tally_end(&t, out);
+    for (int state = 0; state < 2 && out->busy_ns; state++)
+        out->of_share[state] = (uint16_t)(of_ns[state] / (double)out->busy_ns + 0.5);
 }

@@ -98,8 +98,9 @@ static int ask_row(building *b, const row_name *name, uint32_t depth, uint32_t l
     sim_span open;
     if (b->sim && sim_open_frames(b->sim, name->track, depth, &open, 1) == 1) {
         uint64_t end_ns = b->end_ns > open.begin_ns ? b->end_ns : open.begin_ns, length_ns = end_ns - open.begin_ns;
-        b->nodes.items[b->nodes.count++] = (history_node){open.begin_ns, end_ns, length_ns, length_ns, 1, open.value,
-                                                          open.open_at_start ? HISTORY_OPEN_AT_START : 0u};
+        b->nodes.items[b->nodes.count++] = (history_node){
+            .begin_ns = open.begin_ns, .end_ns = end_ns, .busy_ns = length_ns, .longest_ns = length_ns, .span_count = 1, .value = open.value,
+            .flags = open.open_at_start ? HISTORY_OPEN_AT_START : 0u};
     }
     return 0;
 }
