@@ -160,9 +160,18 @@ static size_t lines_of_state(const details_tip *t, const scene_input *in, const 
 
 static size_t lines_of_gvl(const details_tip *t, const scene_input *in, char out[DETAILS_LINES][160])
 {
-    char name[64];
-    snprintf(name, sizeof name, "%s%s", t->ref.span_count != 1 ? "mostly " : "", gvl_name(t->ref.value));
-    return lines_of_state(t, in, name, "states", out);
+    char count[16], busy[LENGTH_BYTES], length[LENGTH_BYTES];
+    const view_box_ref *r = &t->ref;
+    uint64_t length_ns = r->end_ns - r->begin_ns;
+    if (r->is_open || (r->span_count == 1 && r->busy_ns >= length_ns))
+        return lines_of_state(t, in, gvl_name(r->value), "states", out);
+    label_count((double)r->span_count, count);
+    length_show((double)r->busy_ns, busy);
+    length_show((double)length_ns, length);
+    snprintf(out[0], 160, "%s: %.3g %% of the time here", gvl_name(r->value), length_ns ? 100.0 * (double)r->busy_ns / (double)length_ns : 0);
+    snprintf(out[1], 160, "%s of %s, in %s short %s", busy, length, count, r->span_count == 1 ? "state" : "states");
+    line_of_where(t, in, out[2], 160);
+    return 3;
 }
 
 static size_t lines_of_span(const details_tip *t, const scene_input *in, char out[DETAILS_LINES][160])

@@ -208,18 +208,55 @@ static uint32_t node_color(scene *s, const scene_input *in, const row *r, const 
     return node->flags & HISTORY_UNWOUND ? palette_unwound(color) : color;
 }
 
-/* A thread's state is told by its shape as well as by its colour: see palette_gvl_bands. */
-static void add_state(scene *s, const scene_input *in, const row *r, float x0, float x1, const view_box_ref *what)
+static view_box_ref ref_of(const row *r, const history_node *node)
+{
+    return (view_box_ref){.begin_ns = node->begin_ns, .end_ns = node->end_ns, .busy_ns = node->busy_ns, .longest_ns = node->longest_ns,
+                          .track = r->track, .depth = r->depth, .value = node->value, .share = 1,
+                          .span_count = node->span_count < UINT32_MAX ? (uint32_t)node->span_count : UINT32_MAX,
+                          .process = r->process, .thread = r->lane->thread, .flags = node->flags,
+                          .kind = r->is_gvl ? VIEW_BOX_GVL : VIEW_BOX_CALL};
+}
+
+/* A thread's state is told by its shape as well as by its colour: see palette_gvl_bands. It takes [from, to) of the strip. */
+static void add_state(scene *s, const scene_input *in, const row *r, float x0, float x1, float from, float to, const view_box_ref *what)
 {
     palette_bands shape = palette_gvl_bands((sim_gvl)what->value);
     float flame = in->layout->flame; /* from the front bands lie above each other, from above behind each other */
     for (uint32_t i = 0; i < shape.count; i++) {
         row band = *r;
         for (int side = 0; side < 2; side++) {
-            band.z[side] = mixf(r->z[0], r->z[1], mixf(shape.at[i][side], (float)side, flame));
-            band.y[side] = mixf(r->y[0], r->y[1], mixf((float)side, shape.at[i][side], flame));
+            float up = mixf(from, to, shape.at[i][side]), down = 1 - mixf(from, to, shape.at[i][1 - side]);
+            band.z[side] = mixf(r->z[0], r->z[1], mixf(down, (float)side, flame));
+            band.y[side] = mixf(r->y[0], r->y[1], mixf((float)side, up, flame));
         }
         add_box(s, in, &band, x0, x1, strip_color(in, what->value), what);
+    }
+}
+
+typedef struct strip_row { /* whose states are being drawn */
+    scene *s;
+    const scene_input *in;
+    const row *r;
+    bool is_open; /* the state that comes last has not ended */
+} strip_row;
+
+/* Each state takes as much of the strip's height, from above of its depth, as of the time. */
+static void add_piece(void *context, const states_piece *piece)
+{
+    const strip_row *strip = context;
+    float x0, x1, from = 0;
+    if (!visible_part(strip->in, strip->r, piece->begin_ns, piece->end_ns, &x0, &x1))
+        return;
+    for (uint32_t state = 0; state < STATES_COUNT; state++) {
+        if (piece->steps[state] == 0)
+            continue;
+        float to = from + (float)piece->steps[state] / STATES_STEPS;
+        history_node node = {.begin_ns = piece->begin_ns, .end_ns = piece->end_ns, .busy_ns = piece->ns[state], .longest_ns = piece->ns[state],
+                             .span_count = piece->span_count ? piece->span_count : 1, .value = state, .flags = piece->flags};
+        view_box_ref what = ref_of(strip->r, &node);
+        what.is_open = strip->is_open && piece->span_count <= 1 && piece->end_ns >= strip->in->model->now_ns;
+        add_state(strip->s, strip->in, strip->r, x0, x1, from, to, &what);
+        from = to;
     }
 }
 
@@ -261,15 +298,6 @@ static void go_on_run(scene *s, const history_node *node, float x0, float x1)
     s->run.x_end = x1;
 }
 
-static view_box_ref ref_of(const row *r, const history_node *node)
-{
-    return (view_box_ref){.begin_ns = node->begin_ns, .end_ns = node->end_ns, .busy_ns = node->busy_ns, .longest_ns = node->longest_ns,
-                          .track = r->track, .depth = r->depth, .value = node->value, .share = 1,
-                          .span_count = node->span_count < UINT32_MAX ? (uint32_t)node->span_count : UINT32_MAX,
-                          .process = r->process, .thread = r->lane->thread, .flags = node->flags,
-                          .kind = r->is_gvl ? VIEW_BOX_GVL : VIEW_BOX_CALL};
-}
-
 static uint32_t in_focus(const scene_input *in, uint32_t color, const view_box_ref *what)
 {
     if (!in->focus)
@@ -303,14 +331,10 @@ static row lower_row(const scene_input *in, const row *r, float share)
 
 static void add_node(scene *s, const scene_input *in, const row *r, const history_node *node)
 {
-    float x0, x1, share = r->is_gvl ? 1 : drawn_share(s, in, r, node);
+    float x0, x1, share = drawn_share(s, in, r, node);
     if (!visible_part(in, r, node->begin_ns, node->end_ns, &x0, &x1))
         return;
     view_box_ref what = ref_of(r, node);
-    if (r->is_gvl) {
-        add_state(s, in, r, x0, x1, &what);
-        return;
-    }
     bool is_folded = node->span_count > 1;
     if (!is_folded || !is_of_run(s, r, node, x0))
         end_run(s, r);
@@ -359,8 +383,12 @@ static void add_stretch(scene *s, const scene_input *in, const row *r, uint64_t 
 {
     while (*at_ns < end_ns && !s->is_full) {
         size_t count = history_query_cells(in->history, r->track, r->depth, *at_ns, end_ns, resolution, s->nodes, SCENE_NODES);
-        for (size_t n = 0; n < count; n++)
-            add_node(s, in, r, &s->nodes[n]);
+        for (size_t n = 0; n < count; n++) {
+            if (r->is_gvl)
+                states_take(&s->states, &s->nodes[n], resolution);
+            else
+                add_node(s, in, r, &s->nodes[n]);
+        }
         if (count > 0 && s->nodes[count - 1].end_ns > *at_ns)
             *at_ns = s->nodes[count - 1].end_ns;
         if (count < SCENE_NODES)
@@ -406,10 +434,6 @@ static void add_open(scene *s, const scene_input *in, const row *r, const sim_sp
                          .flags = frame->open_at_start ? HISTORY_OPEN_AT_START : 0};
     view_box_ref what = ref_of(r, &node);
     what.is_open = true;
-    if (r->is_gvl) {
-        add_state(s, in, r, x0, x1, &what);
-        return;
-    }
     what.kind = is_idle ? VIEW_BOX_IDLE : VIEW_BOX_OPEN;
     const catalog_method *method = catalog_method_of(in->model->catalog, r->process, frame->value);
     uint32_t color = in_focus(in, call_color(s, in, method, r->depth, node.busy_ns), &what);
@@ -543,10 +567,21 @@ static void add_strip(scene *s, const scene_input *in, const layout_lane *lane)
     layout_strip(in->layout, lane, r.z, r.y);
     if (thread->gvl_track == SIM_TRACK_NONE || !aim_row(s, in, &r, r.y[0], r.y[1]))
         return;
+    strip_row strip = {.s = s, .in = in, .r = &r};
+    states_begin(&s->states, add_piece, &strip);
     add_history(s, in, &r);
-    sim_span state;
-    if (view_open_frame(in->model, thread->gvl_track, 0, &state))
-        add_open(s, in, &r, &state, lane_end_ns(in, lane), false);
+    sim_span open;
+    uint64_t end_ns = lane_end_ns(in, lane);
+    if (view_open_frame(in->model, thread->gvl_track, 0, &open) && open.begin_ns < end_ns) {
+        uint64_t length_ns = end_ns - open.begin_ns;
+        history_node node = {.begin_ns = open.begin_ns, .end_ns = end_ns, .busy_ns = length_ns, .longest_ns = length_ns, .span_count = 1, .value = open.value,
+                             .flags = open.open_at_start ? HISTORY_OPEN_AT_START : 0};
+        if (open.value < 2)
+            node.of_ns[open.value] = length_ns;
+        strip.is_open = true;
+        states_take(&s->states, &node, resolution_ns(in, &r, r.x[1], r.x[1], RESOLUTION_PX * s->coarseness));
+    }
+    states_end(&s->states);
 }
 
 static void reverse_boxes(scene *s, size_t begin, size_t first_label)

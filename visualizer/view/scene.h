@@ -15,6 +15,7 @@
 #include "view/camera.h"
 #include "view/font.h"
 #include "view/layout.h"
+#include "view/states.h"
 #include "view/tint.h"
 #include "view/view.h"
 
@@ -70,6 +71,7 @@ typedef struct scene {
     VEC(scene_bars) bars;          /* by thread */
     struct scene_run { uint32_t first_box, method; uint64_t span_count; float x_begin, x_end; } run; /* of folded boxes */
     float row_end;                 /* where the last box of the row ended */
+    states_gather states;             /* of the strip */
     uint32_t budget;               /* boxes */
     float coarseness;              /* 1: as fine as the screen */
     bool is_full;                  /* this attempt has become hopeless */
