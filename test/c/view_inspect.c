@@ -425,6 +425,70 @@ TEST(calls_in_sight_are_those_of_the_time_in_sight_folded_or_off_the_screen)
     stage_delete(&st);
 }
 
+/* Two calls of wait have ended; one is open since 500, in another thread one since 600 over an ended and an open inner. A frame of
+ * it was open when tracing began, and ended. */
+TEST(the_figures_of_a_method_with_open_calls_agree)
+{
+    session s;
+    stage st;
+    char basis[64];
+    session_new(&s);
+    session_process(&s, 7, "ruby waits.rb");
+    uint32_t wait = session_method(&s, "Foo#wait", EV_METHOD_RUBY), inner = session_method(&s, "Foo#inner", EV_METHOD_RUBY);
+    session_thread(&s, 1, "", true);
+    session_switch(&s, 1, 1);
+    session_at(&s, 1);
+    session_event(&s, EV_FRAME, wait, session_position(&s, s.depths[1]++));
+    session_at(&s, 90);
+    session_return(&s);
+    session_leaf(&s, wait, 100, 200);
+    session_leaf(&s, wait, 300, 400);
+    session_at(&s, 500);
+    session_call(&s, wait);
+    session_thread(&s, 2, "other", false);
+    session_at(&s, 600);
+    session_switch(&s, 2, 2);
+    session_call(&s, wait);
+    session_leaf(&s, inner, 610, 650);
+    session_at(&s, 700);
+    session_call(&s, inner);
+    session_at(&s, 1000);
+    session_switch(&s, 1, 1);
+    stage_new(&st, &s);
+    details d = details_of(&st, wait);
+    CHECK(d.open.calls == 2 && d.open.begun == 2 && d.open.is_self_known);
+    CHECK_EQ(d.open.ns, 900000000);
+    CHECK_EQ(d.open.self_ns, 500000000 + 60000000);
+    CHECK(d.all.calls == 2 && d.sight.calls == 4 && d.sight.is_exact);
+    CHECK_EQ(d.begun_count, 4);
+    details_basis_of_callers(&d, basis, sizeof basis);
+    CHECK_STR(basis, "of 4 calls in sight");
+    CHECK(d.caller_count == 1 && d.callers[0].calls == 4);
+    CHECK(d.callee_count == 1 && d.callees[0].calls == 2);
+    stage_delete(&st);
+}
+
+/* 40 windows of a second, each a little later than the one before: the film flows. */
+TEST(a_count_comes_to_its_end_while_the_film_flows)
+{
+    session s;
+    stage st;
+    details d = {.method = FOCUS_NOTHING};
+    make_kitchen(&s);
+    stage_new(&st, &s);
+    st.model.figures = NULL;
+    bool is_counted = false;
+    for (int i = 0; i < 40 && !is_counted; i++) {
+        nav_show(&st.nav, 500e6 + i * 20e6, 2500e6 + i * 20e6, true);
+        stage_build(&st);
+        details_update(&d, (focus_method){0, fold}, &st.scene, &st.in, 0.3);
+        is_counted = d.sight.is_exact;
+    }
+    CHECK(is_counted && d.sight.calls > 15000);
+    tally_free(&d.tally);
+    stage_delete(&st);
+}
+
 static void check_found(inspect *i, const stage *st, const char *text, const char *said)
 {
     char line[96];

@@ -2,6 +2,7 @@
 
 #define NODES 256u
 #define OPEN 64u
+#define SELF_NODES 64u
 #define FIRST_STEP_NS UINT64_C(1000000)
 
 typedef struct looking {
@@ -134,6 +135,23 @@ size_t calls_page(calls_pages *p, history_node *nodes, size_t max)
     p->has_lost |= kept == 0;
     p->at_ns = kept ? end_ns - 1 : end_ns;
     return kept ? kept : count;
+}
+
+bool calls_self(const calls_query *q, const calls_call *call, uint64_t *self_ns)
+{
+    history_node nodes[SELF_NODES];
+    sim_span open;
+    uint64_t length_ns = call->end_ns - call->begin_ns, above_ns = 0;
+    size_t count = history_query(q->history, call->track, call->depth + 1, call->begin_ns, call->end_ns, length_ns / (SELF_NODES / 4) + 1, nodes, SELF_NODES);
+    bool is_known = count < SELF_NODES;
+    for (size_t i = 0; i < count; i++) {
+        is_known &= !(nodes[i].flags & HISTORY_EVICTED) && nodes[i].begin_ns >= call->begin_ns && nodes[i].end_ns <= call->end_ns;
+        above_ns += nodes[i].busy_ns;
+    }
+    if (call->is_open && view_open_frame(q->model, call->track, call->depth + 1, &open) && open.begin_ns < call->end_ns)
+        above_ns += call->end_ns - open.begin_ns;
+    *self_ns = length_ns > above_ns ? length_ns - above_ns : 0;
+    return is_known;
 }
 
 bool calls_caller(const calls_query *q, const calls_call *call, uint32_t *method)

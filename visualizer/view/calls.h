@@ -44,6 +44,9 @@ typedef struct calls_pages {
 } calls_pages;
 size_t calls_page(calls_pages *p, history_node *nodes, size_t max); /* 0: there are no more */
 
+/* The time of a call that is not time of calls that it made. False: memory no longer knows all of those. */
+bool calls_self(const calls_query *q, const calls_call *call, uint64_t *self_ns);
+
 /* The method that called it. False: it is the lowest of its stack, or memory has let the caller go. */
 bool calls_caller(const calls_query *q, const calls_call *call, uint32_t *method);
 

@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NODES 64u
 #define PAGE 256u
 
 void details_place(const catalog_method *m, char *out, size_t bytes)
@@ -22,32 +21,8 @@ void details_place(const catalog_method *m, char *out, size_t bytes)
         snprintf(out, bytes, "%s", m->path);
 }
 
-/* What a call has called and what has ended, some of it folded. */
-static size_t callees_of(const history *h, const view_box_ref *r, history_node nodes[NODES])
-{
-    return history_query(h, r->track, r->depth + 1, r->begin_ns, r->end_ns, (r->end_ns - r->begin_ns) / (NODES / 4) + 1, nodes, NODES);
-}
-
-/* Busy time of the row above, within the call. False: memory no longer knows. */
-static bool busy_above(const scene_input *in, const view_box_ref *r, uint64_t *ns)
-{
-    history_node nodes[NODES];
-    size_t count = callees_of(in->history, r, nodes);
-    sim_span open;
-    *ns = 0;
-    for (size_t i = 0; i < count; i++) {
-        if (nodes[i].flags & HISTORY_EVICTED || nodes[i].begin_ns < r->begin_ns || nodes[i].end_ns > r->end_ns)
-            return false;
-        *ns += nodes[i].busy_ns;
-    }
-    if (r->kind == VIEW_BOX_OPEN && view_open_frame(in->model, r->track, r->depth + 1, &open) && open.begin_ns < r->end_ns)
-        *ns += r->end_ns - open.begin_ns;
-    return count < NODES;
-}
-
 void details_tip_of(details_tip *t, const scene_input *in, const view_box_ref *ref)
 {
-    uint64_t above_ns = 0;
     *t = (details_tip){.ref = *ref};
     view_box_ref *r = &t->ref;
     if (r->kind == VIEW_BOX_END || r->kind == VIEW_BOX_IDLE)
@@ -56,9 +31,9 @@ void details_tip_of(details_tip *t, const scene_input *in, const view_box_ref *r
         r->end_ns = in->model->now_ns > r->begin_ns ? in->model->now_ns : r->end_ns;
     if (r->kind > VIEW_BOX_OPEN || r->span_count != 1)
         return;
-    t->is_self_known = busy_above(in, r, &above_ns);
-    uint64_t length_ns = r->end_ns - r->begin_ns;
-    t->self_ns = length_ns > above_ns ? length_ns - above_ns : 0;
+    calls_query q = {.model = in->model, .history = in->history};
+    calls_call call = {.begin_ns = r->begin_ns, .end_ns = r->end_ns, .track = r->track, .depth = r->depth, .is_open = r->kind == VIEW_BOX_OPEN};
+    t->is_self_known = calls_self(&q, &call, &t->self_ns);
 }
 
 /* How it ended, if that was not by its return. */
@@ -231,14 +206,17 @@ static int longer_first(const void *a, const void *b)
     return x->total_ns > y->total_ns ? -1 : x->total_ns < y->total_ns;
 }
 
-static void add_to_arc(details_arc *arcs, uint32_t *count, focus_method m, uint64_t ns)
+static void add_to_arc(details_arc *arcs, uint32_t *count, focus_method m, uint64_t ns, bool is_call)
 {
     details_arc *arc = arc_of(arcs, count, m);
     if (!arc)
         return;
-    arc->calls++;
+    arc->calls += is_call;
     arc->total_ns += ns;
 }
+
+/* A frame that was open at the start counts with its time, but is no call: as figures.h has it. */
+static bool is_call(const view_box_ref *r) { return !(r->flags & HISTORY_OPEN_AT_START); }
 
 static void look_for_caller(details *d, const calls_query *q, const view_box_ref *r)
 {
@@ -249,8 +227,8 @@ static void look_for_caller(details *d, const calls_query *q, const view_box_ref
         return; /* memory has let it go */
     if (r->depth > 0)
         who = (focus_method){r->process, method};
-    d->caller_calls++;
-    add_to_arc(d->callers, &d->caller_count, who, r->end_ns - r->begin_ns);
+    d->caller_calls += is_call(r);
+    add_to_arc(d->callers, &d->caller_count, who, r->end_ns - r->begin_ns, is_call(r));
 }
 
 /* One by one: a merged answer would count for the method that dominates it. */
@@ -267,26 +245,27 @@ static void look_for_callees(details *d, const calls_query *q, const view_box_re
         for (size_t i = 0; i < count; i++) {
             is_whole &= nodes[i].span_count == 1; /* else memory has let them go */
             if (nodes[i].span_count == 1)
-                add_to_arc(d->callees, &d->callee_count, (focus_method){r->process, nodes[i].value}, nodes[i].busy_ns);
+                add_to_arc(d->callees, &d->callee_count, (focus_method){r->process, nodes[i].value}, nodes[i].busy_ns, true);
         }
         d->span_count += (uint32_t)count;
     }
     if (r->kind == VIEW_BOX_OPEN && view_open_frame(q->model, r->track, r->depth + 1, &open) && open.begin_ns < r->end_ns)
-        add_to_arc(d->callees, &d->callee_count, (focus_method){r->process, open.value}, r->end_ns - open.begin_ns);
+        add_to_arc(d->callees, &d->callee_count, (focus_method){r->process, open.value}, r->end_ns - open.begin_ns, !open.open_at_start);
     d->is_cut = !pages.is_done;
-    d->callee_calls += is_whole;
+    d->callee_calls += is_whole && is_call(r);
 }
 
 static void look_in_sight(details *d, const scene *s, const scene_input *in)
 {
     calls_query q = {.model = in->model, .history = in->history};
-    d->caller_count = d->callee_count = d->call_count = d->caller_calls = d->callee_calls = d->span_count = 0;
+    d->caller_count = d->callee_count = d->call_count = d->begun_count = d->caller_calls = d->callee_calls = d->span_count = 0;
     d->is_cut = false;
     for (size_t i = 0; i < s->refs.count && d->call_count < DETAILS_CALLS; i++) {
         const view_box_ref *r = &s->refs.items[i];
         if (!view_box_is_call(r) || r->span_count != 1 || !focus_same(in->model->catalog, (focus_method){r->process, r->value}, d->method))
             continue;
         d->call_count++;
+        d->begun_count += is_call(r);
         look_for_caller(d, &q, r);
         look_for_callees(d, &q, r);
     }
@@ -314,7 +293,7 @@ static void count_in_sight(details *d, const scene *s, const scene_input *in, bo
     if (is_due)
         d->open = tally_open_calls(&q);
     if (in->model->figures && tally_is_all(&q, in->begin_ns)) { /* all that was counted */
-        d->sight = (tally_sum){.calls = d->all.calls + d->open.calls, .ns = d->all.sum_ns + d->open.ns, .is_exact = true};
+        d->sight = (tally_sum){.calls = d->all.calls + d->open.begun, .ns = d->all.sum_ns + d->open.ns, .is_exact = true};
         tally_stop(&d->tally);
         return;
     }
@@ -322,6 +301,8 @@ static void count_in_sight(details *d, const scene *s, const scene_input *in, bo
         tally_begin(&d->tally, &q, is_new);
     tally_go_on(&d->tally, &q);
     d->sight = d->tally.shown;
+    if (!d->sight.is_exact && d->sight.calls < d->begun_count)
+        d->sight.calls = d->begun_count; /* so many have been seen already */
 }
 
 /* The same method in all processes. */
@@ -377,6 +358,8 @@ static void basis(const details *d, uint32_t looked_at, char *out, size_t bytes)
     label_count((double)d->sight.calls, all);
     if (d->call_count == 0)
         snprintf(out, bytes, "no single call in sight");
+    else if (looked_at == 0 && d->begun_count == 0)
+        snprintf(out, bytes, "it ran before tracing began");
     else if (looked_at < d->sight.calls)
         snprintf(out, bytes, "of %s among %s%s in sight", looked, d->sight.is_exact ? "" : "at least ", all);
     else

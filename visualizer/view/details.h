@@ -30,6 +30,7 @@ typedef struct details {
     details_arc callers[DETAILS_ARCS], callees[DETAILS_ARCS]; /* most time first */
     uint32_t caller_count, callee_count;
     uint32_t call_count;                   /* calls that were looked at */
+    uint32_t begun_count;                  /* … that began after tracing did */
     uint32_t caller_calls, callee_calls;   /* … and whose caller, and callees, are known */
     uint32_t span_count;                   /* calls that these made */
     bool is_cut;                           /* … of the last one only the first ones: there were too many */

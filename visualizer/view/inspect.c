@@ -575,7 +575,7 @@ void inspect_count(inspect *i, const scene *s, const scene_input *in, double tim
     if (is_known) {
         tally_stop(&i->tally);
         i->found = names;
-        i->found.calls += is_due ? tally_open_calls(&q).calls : 0;
+        i->found.calls += is_due ? tally_open_calls(&q).begun : 0;
         return;
     }
     if (is_due)

@@ -112,15 +112,15 @@ static void sight_count(const details *d, char *out, size_t bytes)
 static void draw_figures(column *c)
 {
     const details *d = &c->i->details;
-    char a[24], b[24], rate[32];
+    char a[24], b[24], rate[32], self[32];
     if (!c->in->model->figures) {
         sight_count(d, a, sizeof a);
         length_show((double)d->sight.ns, b);
         figure_row(c, "calls in sight", a, "their time", b);
         return;
     }
-    /* What is open counts as far as it has come; its own time is known when it has ended. */
-    uint64_t calls = d->all.calls + d->open.calls, sum_ns = d->all.sum_ns + d->open.ns;
+    /* What is open counts as far as it has come. */
+    uint64_t calls = d->all.calls + d->open.begun, sum_ns = d->all.sum_ns + d->open.ns;
     uint64_t longest_ns = d->all.longest_ns > d->open.longest_ns ? d->all.longest_ns : d->open.longest_ns;
     label_count((double)calls, a);
     label_count(d->calls_per_s, b);
@@ -129,8 +129,9 @@ static void draw_figures(column *c)
         draw_extent(c);
     figure_row(c, "calls", a, c->in->model->is_file ? "on average" : "at present", rate);
     length_show((double)sum_ns, a); /* each call of a recursion counts: no report's total */
-    length_show((double)d->all.self_ns, b);
-    figure_row(c, "sum of calls", a, "self", d->all.calls || d->all.self_ns || !d->open.calls ? b : "\xE2\x80\x93");
+    length_show((double)(d->all.self_ns + d->open.self_ns), b);
+    snprintf(self, sizeof self, "%s%s", d->open.is_self_known ? "" : "\xE2\x89\xA5 ", b);
+    figure_row(c, "sum of calls", a, "self", self);
     length_show(calls ? (double)sum_ns / (double)calls : 0, a);
     length_show((double)longest_ns, b);
     figure_row(c, "mean", a, "longest", b);

@@ -59,6 +59,9 @@ bool tally_is_behind(const tally *t, uint64_t begin_ns, uint64_t end_ns);
 /* Calls that are open now, of all fibers. */
 typedef struct tally_open {
     uint64_t calls, ns, longest_ns;
+    uint64_t begun;     /* of calls, those that were not open already when tracing began */
+    uint64_t self_ns;   /* less what they called; a least number unless */
+    bool is_self_known;
 } tally_open;
 tally_open tally_open_calls(const tally_query *q);
 
