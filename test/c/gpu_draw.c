@@ -236,11 +236,11 @@ TEST(a_quad_covers_exactly_its_pixels_on_top_of_boxes_and_mixes_by_alpha)
     gpu_test_close(&t);
 }
 
-/* The left half is inside; the distance changes by 8 a texel, so 16 texels to each side of the edge. */
+/* The left half is inside; the distance changes as it does around a glyph. */
 static void fill_half_plane(uint8_t *pixels, int size)
 {
     for (int i = 0; i < size * size; i++) {
-        float distance = ((float)size / 2 - (float)(i % size) - 0.5f) * 8;
+        float distance = ((float)size / 2 - (float)(i % size) - 0.5f) * GPU_GLYPH_STEP;
         pixels[i] = (uint8_t)fminf(fmaxf(128 + distance, 0), 255);
     }
 }
@@ -269,6 +269,32 @@ TEST(a_glyphs_edge_is_where_the_atlas_says_and_one_pixel_soft_at_any_size)
                 CHECK_PIXEL(&t, x, 20, 0xff000000);
         }
         CHECK((gpu_test_pixel(&t, edge - 1, 20) & 0xff) >= (gpu_test_pixel(&t, edge, 20) & 0xff));
+    }
+    gpu_test_close(&t);
+}
+
+/* A line 2.5 texels wide, which is not quite a pixel, in the quad's middle. */
+TEST(a_thin_stroke_is_seen_wherever_it_lies_between_pixels)
+{
+    enum { SIZE = 64 };
+    static uint8_t pixels[SIZE * SIZE];
+    for (int i = 0; i < SIZE * SIZE; i++)
+        pixels[i] = (uint8_t)fminf(fmaxf(128 + (1.25f - fabsf((float)(i % SIZE) + 0.5f - SIZE / 2)) * GPU_GLYPH_STEP, 0), 255);
+    gpu_test t = open_small();
+    CHECK_EQ(gpu_set_atlas(t.g, pixels, SIZE, SIZE), 0);
+    gpu_frame frame = front_view();
+    frame.background = 0xff000000;
+    for (int i = 0; i < 16; i++) {
+        float x = 40 + (float)i / 8;
+        const gpu_quad quad = {{x, 10}, {x + 24, 34}, {0, 0}, {1, 1}, 0xffffffff, GPU_QUAD_GLYPH};
+        frame.quads = &quad;
+        frame.quad_count = 1;
+        draw(&t, &frame, NULL, 0);
+        uint32_t ink = 0;
+        for (uint32_t at = 40; at < 66; at++)
+            ink += gpu_test_pixel(&t, at, 20) & 0xff;
+        if (ink < 160 || ink > 400)
+            TEST_FAILED("at %.3f px the stroke has %.2f of a pixel", (double)x, ink / 255.0);
     }
     gpu_test_close(&t);
 }

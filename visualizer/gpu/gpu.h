@@ -37,6 +37,7 @@ typedef struct gpu_quad {
     uint32_t color;
     uint32_t flags; /* GPU_QUAD_… */
 } gpu_quad;
+#define GPU_GLYPH_STEP 25 /* 128 within five texels */
 enum { GPU_QUAD_PLAIN = 0, GPU_QUAD_GLYPH = 1 };
 _Static_assert(sizeof(gpu_quad) == 40, "the layout that the shaders read");
 
@@ -77,7 +78,7 @@ const char *gpu_device_name(const gpu *g);
 bool gpu_is_software(const gpu *g);          /* a CPU driver such as llvmpipe */
 uint32_t gpu_validation_count(const gpu *g); /* messages of the validation layer so far */
 
-/* One 8-bit channel, width × height bytes, row by row: 128 is a glyph's edge, more is inside. May be called again, also
+/* One 8-bit channel, width × height bytes, row by row: 128 is a glyph's edge, more is inside, by GPU_GLYPH_STEP a texel. May be called again, also
  * with another size; it waits for frames in flight, so call it when glyphs are new rather than each frame. */
 int gpu_set_atlas(gpu *g, const uint8_t *pixels, uint32_t width, uint32_t height);
 

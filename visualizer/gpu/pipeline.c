@@ -12,6 +12,7 @@
 #include <stddef.h>
 
 /* 128 bytes is what every Vulkan device has for push constants. */
+_Static_assert(GLYPH_STEP == GPU_GLYPH_STEP, "shaders read the atlas as it is made");
 _Static_assert(sizeof(struct box_constants) == 128, "fits every device");
 _Static_assert(offsetof(struct box_constants, background) == 76, "as GLSL lays it out");
 _Static_assert(offsetof(struct box_constants, eye_low) == 80, "as GLSL lays it out");

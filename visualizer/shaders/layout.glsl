@@ -17,6 +17,7 @@ typedef uint32_t u32;
 
 #define BOX_VERTICES 8 /* a box's stride in vertex numbers: one a corner; corner 0, the far one, is never seen */
 #define QUAD_VERTICES 4
+#define GLYPH_STEP 25 /* GPU_GLYPH_STEP */
 
 struct box_constants {
     mat4 view_projection;

@@ -18,8 +18,10 @@ void main()
     float inside = 1.0;
     if ((in_flat.y & IS_GLYPH) != 0u)
         inside = textureLod(atlas, in_uv, 0.0).r;
-    /* How much the distance changes over a pixel gives a ramp one pixel wide whatever the text's size. */
-    float per_px = length(vec2(dFdx(inside), dFdy(inside)));
+    /* How much the distance changes over a pixel gives a ramp one pixel wide whatever the text's size. It is known from the texels
+     * that a pixel takes: between pixels on both sides of a thin stroke the distance itself would not change at all. */
+    vec2 texels = vec2(abs(dFdx(in_uv.x)), abs(dFdy(in_uv.y))) * vec2(textureSize(atlas, 0));
+    float per_px = min(texels.x, texels.y) * (float(GLYPH_STEP) / 255.0);
     color.a *= clamp((inside - EDGE) / max(per_px, 1e-4) + 0.5, 0.0, 1.0);
     out_color = color;
 }

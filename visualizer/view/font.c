@@ -209,7 +209,7 @@ static void bake(font *f, glyph *g, const face *from, int index)
     f->scratch.used = 0;
     if (points <= 0 || points > GLYPH_POINTS_MAX)
         return; /* a space, or nothing to be drawn in an em of BAKE_PX */
-    unsigned char *pixels = stbtt_GetGlyphSDF(&from->info, from->scale, index, BAKE_MARGIN, 128, 128.0f / BAKE_MARGIN, &width,
+    unsigned char *pixels = stbtt_GetGlyphSDF(&from->info, from->scale, index, BAKE_MARGIN, 128, (float)GPU_GLYPH_STEP, &width,
                                               &height, &left, &top);
     uint32_t x, y;
     if (!pixels)
