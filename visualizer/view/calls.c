@@ -137,6 +137,38 @@ size_t calls_page(calls_pages *p, history_node *nodes, size_t max)
     return kept ? kept : count;
 }
 
+bool calls_open_at(const calls_query *q, uint32_t track, uint32_t depth, uint64_t at_ns, sim_span *out)
+{
+    history_node node;
+    if (view_open_frame(q->model, track, depth, out) && out->begin_ns <= at_ns) {
+        out->end_ns = q->model->now_ns;
+        return true;
+    }
+    if (at_ns >= q->model->now_ns || history_query(q->history, track, depth, at_ns, at_ns + 1, 0, &node, 1) != 1 || node.span_count != 1 ||
+        node.begin_ns > at_ns || node.end_ns <= at_ns)
+        return false;
+    *out = (sim_span){.begin_ns = node.begin_ns, .end_ns = node.end_ns, .value = node.value, .depth = depth};
+    return true;
+}
+
+uint32_t calls_depth_at(const calls_query *q, uint32_t track, uint64_t at_ns, uint32_t max)
+{
+    sim_span frame;
+    uint32_t low = 0, high = history_rows(q->history, track), open = q->model->sim ? sim_open_depth(q->model->sim, track) : 0;
+    if (at_ns >= q->model->now_ns)
+        return open < max ? open : max;
+    high = high > open ? high : open;
+    high = high < max ? high : max;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (calls_open_at(q, track, middle, at_ns, &frame))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
 bool calls_self(const calls_query *q, const calls_call *call, uint64_t *self_ns)
 {
     history_node nodes[SELF_NODES];

@@ -44,6 +44,12 @@ typedef struct calls_pages {
 } calls_pages;
 size_t calls_page(calls_pages *p, history_node *nodes, size_t max); /* 0: there are no more */
 
+/* What is open at a depth of a track at a time that may be past; end_ns: its end, or now. False: nothing is, or memory no longer
+ * knows. Frames nest: above a depth where nothing is there is nothing. */
+bool calls_open_at(const calls_query *q, uint32_t track, uint32_t depth, uint64_t at_ns, sim_span *out);
+/* How many frames are, at most max. */
+uint32_t calls_depth_at(const calls_query *q, uint32_t track, uint64_t at_ns, uint32_t max);
+
 /* The time of a call that is not time of calls that it made. False: memory no longer knows all of those. */
 bool calls_self(const calls_query *q, const calls_call *call, uint64_t *self_ns);
 

@@ -1,11 +1,14 @@
 #include "view/hot.h"
 
+#include "view/calls.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define NEARLY 1.3 /* a caller this much older than what it has called is a call of its own */
-#define OPEN_CHUNK 64u
+#define DEPTH_MAX 20000u /* frames of a stack that are looked at */
+#define FIBERS_MAX 64u   /* … and fibers of a thread that have frames */
 
 static hot_method *entry_of(hot *h, uint32_t process, uint32_t number)
 {
@@ -87,51 +90,62 @@ static void find_methods(hot *h, const scene *s)
 }
 
 /* The frames of a stack that say something, innermost first. */
-static size_t stages_of(const scene_input *in, uint32_t track, uint32_t depth, hot_call *out, size_t max)
+static size_t stages_of(const calls_query *q, uint64_t at_ns, uint32_t track, uint32_t depth, hot_call *out, size_t max)
 {
-    sim_span open[OPEN_CHUNK];
+    sim_span frame;
     uint64_t last_ns = 0;
     size_t count = 0;
-    for (uint32_t end = depth; end > 0;) {
-        uint32_t begin = end > OPEN_CHUNK ? end - OPEN_CHUNK : 0;
-        size_t got = sim_open_frames(in->model->sim, track, begin, open, end - begin);
-        for (size_t i = got; i-- > 0;) {
-            uint64_t ns = in->model->now_ns > open[i].begin_ns ? in->model->now_ns - open[i].begin_ns : 0;
-            if (count > 0 && (double)ns < NEARLY * (double)last_ns + 1e5)
-                continue;
-            last_ns = ns;
-            if (count == max) /* the longest are wanted: the innermost but one makes room */
-                memmove(out + 1, out + 2, (max - 2) * sizeof *out), count--;
-            out[count++] = (hot_call){.method.number = open[i].value, .track = track, .depth = open[i].depth, .begin_ns = open[i].begin_ns};
-        }
-        end = begin;
+    while (depth-- > 0 && calls_open_at(q, track, depth, at_ns, &frame)) {
+        uint64_t ns = at_ns > frame.begin_ns ? at_ns - frame.begin_ns : 0;
+        if (count > 0 && (double)ns < NEARLY * (double)last_ns + 1e5)
+            continue;
+        last_ns = ns;
+        if (count == max) /* the longest are wanted: the innermost but one makes room */
+            memmove(out + 1, out + 2, (max - 2) * sizeof *out), count--;
+        out[count++] = (hot_call){.method.number = frame.value, .track = track, .depth = depth, .begin_ns = frame.begin_ns, .end_ns = frame.end_ns};
     }
     return count;
 }
 
-static void find_open_calls(hot *h, const scene_input *in)
+/* Of a thread's fibers the one that ran last: whose innermost frame is the youngest. Returns its depth. */
+static uint32_t running_fiber(const calls_query *q, uint64_t at_ns, uint32_t thread, uint32_t *track)
 {
-    const catalog *c = in->model->catalog;
-    h->open_count = 0;
-    for (size_t lane = 0; lane < in->layout->lanes.count && in->model->sim; lane++) {
-        uint32_t thread = in->layout->lanes.items[lane].thread, process = in->layout->lanes.items[lane].process, best_depth = 0, best = 0;
-        uint64_t newest_ns = 0;
-        /* Of a thread's fibers the one that ran last. */
-        for (uint32_t id = catalog_thread_at(c, thread)->first_fiber; id != CATALOG_NONE; id = catalog_fiber_at(c, id)->next) {
-            const catalog_fiber *fiber = catalog_fiber_at(c, id);
-            uint32_t depth = sim_open_depth(in->model->sim, fiber->track);
-            if (depth > 0 && (best_depth == 0 || fiber->end_ns >= newest_ns)) {
-                best = fiber->track;
-                best_depth = depth;
-                newest_ns = fiber->end_ns;
-            }
+    const catalog *c = q->model->catalog;
+    uint64_t newest_ns = 0;
+    uint32_t best = 0, looked = 0;
+    for (uint32_t id = catalog_thread_at(c, thread)->first_fiber; id != CATALOG_NONE && looked < FIBERS_MAX; id = catalog_fiber_at(c, id)->next) {
+        const catalog_fiber *fiber = catalog_fiber_at(c, id);
+        sim_span frame;
+        if (fiber->begin_ns > at_ns || !calls_open_at(q, fiber->track, 0, at_ns, &frame))
+            continue;
+        uint32_t depth = calls_depth_at(q, fiber->track, at_ns, DEPTH_MAX);
+        looked++;
+        bool is_now = at_ns >= q->model->now_ns;
+        uint64_t its_ns = is_now ? fiber->end_ns : depth && calls_open_at(q, fiber->track, depth - 1, at_ns, &frame) ? frame.begin_ns : 0;
+        if (depth > 0 && (best == 0 || its_ns >= newest_ns)) {
+            *track = fiber->track;
+            best = depth;
+            newest_ns = its_ns;
         }
+    }
+    return best;
+}
+
+static void find_open_calls(hot *h, const scene *s, const scene_input *in)
+{
+    calls_query q = {.model = in->model, .history = in->history};
+    h->open_count = h->open_thread_count = 0;
+    h->is_open_now = s->end_ns >= in->model->now_ns;
+    h->open_at_ns = h->is_open_now ? in->model->now_ns : s->end_ns;
+    for (size_t lane = 0; lane < in->layout->lanes.count; lane++) {
+        uint32_t thread = in->layout->lanes.items[lane].thread, track, depth = running_fiber(&q, h->open_at_ns, thread, &track);
         hot_call stages[HOT_OPEN_A_THREAD];
-        size_t count = best_depth ? stages_of(in, best, best_depth, stages, HOT_OPEN_A_THREAD) : 0;
+        size_t count = depth ? stages_of(&q, h->open_at_ns, track, depth, stages, HOT_OPEN_A_THREAD) : 0;
+        h->open_thread_count += count > 0;
         for (size_t i = count; i-- > 0 && h->open_count < HOT_OPEN;) {
             hot_call *call = &h->open[h->open_count++];
             *call = stages[i];
-            call->method.process = process;
+            call->method.process = in->layout->lanes.items[lane].process;
             call->thread = thread;
             call->is_first = i + 1 == count;
         }
@@ -147,6 +161,6 @@ bool hot_update(hot *h, const scene *s, const scene_input *in, double time_s)
     h->is_filled = true;
     h->sight_ns = s->end_ns - s->begin_ns;
     find_methods(h, s);
-    find_open_calls(h, in);
+    find_open_calls(h, s, in);
     return true;
 }

@@ -14,6 +14,8 @@
 #define PAD_PX 12.0f
 #define EDGE_PX 14.0f
 #define TOP_PX 64.0f
+#define NAME_ROWS 0.85f    /* rows that a thread's name takes above its calls */
+#define HEADING_ROWS 1.3f
 #define ROW_GROUND 0x30ffffffu
 
 typedef struct column { /* panels below one another at the right */
@@ -60,20 +62,31 @@ static void heading(column *c, const char *name, const char *aside)
     c->y += ROW_PX * c->p->scale;
 }
 
-static void name_row(column *c, focus_method m, const char *figure, inspect_action action, const calls_call *call)
+/* before: dim, in at most the first half of the row; NULL: nothing. */
+static void name_row(column *c, focus_method m, const char *before, const char *figure, inspect_action action, const calls_call *call)
 {
-    float figure_px = paint_width(c->p, figure, PAINT_SMALL);
+    float figure_px = paint_width(c->p, figure, PAINT_SMALL), begin = left(c);
     row_ground(c, c->y, action, m, call);
+    if (before)
+        begin = paint_path(c->p, begin, baseline(c, c->y), before, 0.42f * (right(c) - begin), PAINT_SMALL, PALETTE_TEXT_DIM) + 8 * c->p->scale;
     if (m.process == CATALOG_NONE) {
         paint_text(c->p, left(c), baseline(c, c->y), "(nobody: the lowest of its stack)", PAINT_SMALL, PALETTE_TEXT_DIM);
     } else {
         const catalog_method *method = catalog_method_of(c->in->model->catalog, m.process, m.number);
-        float side = 9 * c->p->scale, x = left(c) + side + 6 * c->p->scale;
-        paint_rect(c->p, left(c), baseline(c, c->y) - side, side, side, palette_method(method->hash, method->kind, 0));
+        float side = 9 * c->p->scale, x = begin + side + 6 * c->p->scale;
+        paint_rect(c->p, begin, baseline(c, c->y) - side, side, side, palette_method(method->hash, method->kind, 0));
         paint_name(c->p, x, baseline(c, c->y), method->name, method->name_bytes, right(c) - x - figure_px - 10 * c->p->scale, PAINT_SMALL,
                    PALETTE_TEXT);
     }
     paint_right(c->p, right(c), baseline(c, c->y), figure, PAINT_SMALL, PALETTE_TEXT_DIM);
+    c->y += ROW_PX * c->p->scale;
+}
+
+static uint32_t min_u32(uint32_t a, uint32_t b) { return a < b ? a : b; }
+
+static void dim_row(column *c, const char *line)
+{
+    paint_text(c->p, left(c), baseline(c, c->y), line, PAINT_SMALL, PALETTE_TEXT_DIM);
     c->y += ROW_PX * c->p->scale;
 }
 
@@ -148,11 +161,9 @@ static void draw_arcs(column *c, const char *name, const char *aside, const deta
         label_count((double)arcs[n].calls, calls);
         length_show((double)arcs[n].total_ns, time);
         snprintf(figure, sizeof figure, "%s\xC3\x97  %s", calls, time);
-        name_row(c, arcs[n].method, figure, arcs[n].method.process == CATALOG_NONE ? INSPECT_BLOCK : INSPECT_SELECT, NULL);
+        name_row(c, arcs[n].method, NULL, figure, arcs[n].method.process == CATALOG_NONE ? INSPECT_BLOCK : INSPECT_SELECT, NULL);
     }
 }
-
-static uint32_t min_u32(uint32_t a, uint32_t b) { return a < b ? a : b; }
 
 static void draw_details(column *c)
 {
@@ -247,42 +258,129 @@ static void draw_span(column *c)
 
 /* ---- what is slow now ----------------------------------------------------------------------------------------- */
 
-static void draw_open(column *c, uint32_t max)
+/* "main", or with its pid where there are several processes. */
+static void thread_name(const column *c, uint32_t thread, char *out, size_t bytes)
+{
+    char name[96];
+    const catalog *names = c->in->model->catalog;
+    catalog_thread_title(names, thread, name);
+    if (c->in->layout->groups.count > 1)
+        snprintf(out, bytes, "%s  \xC2\xB7  pid %u", name, catalog_process_at(names, catalog_thread_at(names, thread)->process)->pid);
+    else
+        snprintf(out, bytes, "%s", name);
+}
+
+/* Where the calls of the thread end whose first one is begin. */
+static uint32_t thread_end(const hot *h, uint32_t begin)
+{
+    uint32_t end = begin + 1;
+    while (end < h->open_count && !h->open[end].is_first)
+        end++;
+    return end;
+}
+
+/* What the calls of all threads take, each thread with most calls at most, under its name; one call stands beside it. */
+static float open_rows(const hot *h, uint32_t most)
+{
+    float rows = 0;
+    for (uint32_t n = 0, end; n < h->open_count; n = end) {
+        end = thread_end(h, n);
+        rows += most > 1 ? NAME_ROWS + (float)min_u32(end - n, most) : 1;
+    }
+    return rows;
+}
+
+/* As many calls a thread as there is room for. */
+static uint32_t open_a_thread(const hot *h, float rows)
+{
+    uint32_t most = HOT_OPEN_A_THREAD;
+    while (most > 1 && open_rows(h, most) > rows)
+        most--;
+    return most;
+}
+
+static uint64_t open_at(const column *c) { return c->i->hot.is_open_now ? c->in->model->now_ns : c->i->hot.open_at_ns; }
+
+static void open_heading(column *c, uint32_t most)
+{
+    char at[LENGTH_BYTES], line[96];
+    const char *what = most > 1 ? "the longest calls of each thread" : "the innermost call of each thread";
+    uint64_t at_ns = open_at(c);
+    length_show(at_ns > c->in->begin_ns ? (double)(at_ns - c->in->begin_ns) : 0, at);
+    if (c->i->hot.is_open_now)
+        snprintf(line, sizeof line, "open now: %s", what);
+    else
+        snprintf(line, sizeof line, "open at %s, the picture's end", at);
+    heading(c, line, NULL);
+}
+
+static void open_row(column *c, const hot_call *o, const char *thread)
+{
+    char figure[LENGTH_BYTES];
+    uint64_t at_ns = open_at(c);
+    calls_call call = {.begin_ns = o->begin_ns, .end_ns = o->end_ns, .track = o->track, .depth = o->depth, .method = o->method.number,
+                       .thread = o->thread, .process = o->method.process, .is_open = o->end_ns >= c->in->model->now_ns};
+    length_show(at_ns > o->begin_ns ? (double)(at_ns - o->begin_ns) : 0, figure);
+    name_row(c, o->method, thread, figure, INSPECT_SHOW, &call);
+}
+
+static void draw_open(column *c)
 {
     const hot *h = &c->i->hot;
-    char figure[32], name[96];
-    heading(c, "open now: the longest calls of each thread", NULL);
-    if (h->open_count == 0) {
-        paint_text(c->p, left(c), baseline(c, c->y), "no call is open", PAINT_SMALL, PALETTE_TEXT_DIM);
-        c->y += ROW_PX * c->p->scale;
-    }
-    for (uint32_t n = 0; n < h->open_count && n < max && has_room(c, 2); n++) {
-        const hot_call *o = &h->open[n];
-        calls_call call = {.begin_ns = o->begin_ns, .end_ns = c->in->model->now_ns, .track = o->track, .depth = o->depth,
-                           .method = o->method.number, .thread = o->thread, .process = o->method.process, .is_open = true};
-        if (o->is_first || n == 0) {
-            catalog_thread_title(c->in->model->catalog, o->thread, name);
-            paint_text(c->p, left(c), baseline(c, c->y), name, PAINT_SMALL, PALETTE_TEXT_DIM);
-            c->y += 0.85f * ROW_PX * c->p->scale;
+    char name[128];
+    uint32_t most = open_a_thread(h, (c->bottom - c->y) / (ROW_PX * c->p->scale) - HEADING_ROWS), shown = 0;
+    open_heading(c, most);
+    if (h->open_count == 0)
+        dim_row(c, "no call is open");
+    for (uint32_t n = 0, end; n < h->open_count; n = end, shown++) {
+        end = thread_end(h, n);
+        if (shown + 1 < h->open_thread_count && !has_room(c, 1 + (most > 1 ? NAME_ROWS + (float)min_u32(end - n, most) : 1)))
+            break;
+        thread_name(c, h->open[n].thread, name, sizeof name);
+        if (most > 1) {
+            paint_path(c->p, left(c), baseline(c, c->y), name, c->width - 2 * PAD_PX * c->p->scale, PAINT_SMALL, PALETTE_TEXT_DIM);
+            c->y += NAME_ROWS * ROW_PX * c->p->scale;
         }
-        length_show(c->in->model->now_ns > o->begin_ns ? (double)(c->in->model->now_ns - o->begin_ns) : 0, figure);
-        name_row(c, o->method, figure, INSPECT_SHOW, &call);
+        for (uint32_t k = n; k < end; k++) /* the longest, and what it is in */
+            if (k - n + 1 < most || k + 1 == end)
+                open_row(c, &h->open[k], most > 1 ? NULL : name);
     }
+    if (shown < h->open_thread_count) {
+        snprintf(name, sizeof name, "\xE2\x80\xA6 and %u more %s", h->open_thread_count - shown, h->open_thread_count - shown == 1 ? "thread" : "threads");
+        dim_row(c, name);
+    }
+}
+
+/* Does another of them read the same? */
+static bool is_ambiguous(const column *c, uint32_t n)
+{
+    const hot *h = &c->i->hot;
+    const catalog *names = c->in->model->catalog;
+    const catalog_method *m = catalog_method_of(names, h->methods[n].method.process, h->methods[n].method.number);
+    for (uint32_t k = 0; k < h->method_count; k++) {
+        const catalog_method *other = catalog_method_of(names, h->methods[k].method.process, h->methods[k].method.number);
+        if (h->methods[k].method.process != h->methods[n].method.process && other->name_bytes == m->name_bytes && memcmp(other->name, m->name, m->name_bytes) == 0)
+            return true;
+    }
+    return false;
 }
 
 static void draw_hot_methods(column *c)
 {
     const hot *h = &c->i->hot;
-    char aside[48], figure[48], self[24], sight[24];
+    char aside[48], figure[64], self[24], sight[24];
     length_show((double)h->sight_ns, sight);
     snprintf(aside, sizeof aside, "self time in %s", sight);
     heading(c, "hottest in sight", aside);
     for (uint32_t n = 0; n < h->method_count && has_room(c, 1.3f); n++) {
         length_show((double)h->methods[n].self_ns, self);
-        snprintf(figure, sizeof figure, "%s", self);
+        if (is_ambiguous(c, n))
+            snprintf(figure, sizeof figure, "pid %u   %s", catalog_process_at(c->in->model->catalog, h->methods[n].method.process)->pid, self);
+        else
+            snprintf(figure, sizeof figure, "%s", self);
         float share = (float)((double)h->methods[n].self_ns / (double)h->methods[0].self_ns);
         paint_rect(c->p, c->x, c->y + 2 * c->p->scale, c->width * share, (ROW_PX - 4) * c->p->scale, 0x18ffffffu);
-        name_row(c, h->methods[n].method, figure, INSPECT_SELECT, NULL);
+        name_row(c, h->methods[n].method, NULL, figure, INSPECT_SELECT, NULL);
     }
 }
 
@@ -290,16 +388,19 @@ static void draw_hot(column *c)
 {
     const paint *p = c->p;
     const hot *h = &c->i->hot;
-    float free_rows = (c->bottom - c->y) / (ROW_PX * p->scale), open_rows = fminf((float)h->open_count * 1.4f + 1, 0.45f * free_rows);
-    float rows = fminf(open_rows + (float)h->method_count + 3, free_rows);
+    float row_px = ROW_PX * p->scale, free_rows = (c->bottom - c->y) / row_px, methods = (float)h->method_count + 3;
+    /* Half of the room is the open calls', or what the hottest methods leave. */
+    float room = fmaxf(0.5f * free_rows, free_rows - methods) - HEADING_ROWS;
+    float all = h->open_count ? open_rows(h, open_a_thread(h, room)) : 1, open = HEADING_ROWS + fminf(all + 0.1f, room);
+    float rows = fminf(open + methods, free_rows);
     if (free_rows < 6)
         return;
-    paint_panel(p, c->x, c->y, c->width, rows * ROW_PX * p->scale + 10 * p->scale, PALETTE_GC);
-    add_place(c->i, c->x, c->y, c->width, rows * ROW_PX * p->scale + 10 * p->scale, INSPECT_BLOCK, FOCUS_NOTHING, NULL);
-    float bottom = c->y + rows * ROW_PX * p->scale;
+    paint_panel(p, c->x, c->y, c->width, rows * row_px + 10 * p->scale, PALETTE_GC);
+    add_place(c->i, c->x, c->y, c->width, rows * row_px + 10 * p->scale, INSPECT_BLOCK, FOCUS_NOTHING, NULL);
+    float bottom = c->y + rows * row_px;
     column part = *c;
-    part.bottom = c->y + (open_rows + 2) * ROW_PX * p->scale;
-    draw_open(&part, HOT_OPEN);
+    part.bottom = c->y + open * row_px;
+    draw_open(&part);
     c->y = part.y;
     c->bottom = bottom + 8 * p->scale;
     draw_hot_methods(c);
