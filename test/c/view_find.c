@@ -40,6 +40,19 @@ TEST(slashes_hold_a_regular_expression_with_blanks_in_it)
     CHECK(finds("/que", "Net/query")); /* not closed: a part of the name */
 }
 
+TEST(an_expression_that_is_not_closed_yet_says_so_and_finds_all)
+{
+    find f;
+    find_init(&f);
+    find_set(&f, "/to_(s|");
+    CHECK(strstr(f.error, "no regular expression yet"));
+    CHECK(!f.is_active && !f.has_regex);
+    find_set(&f, "/to_(s|a) x/");
+    CHECK_STR(f.error, "");
+    CHECK(f.has_regex);
+    find_free(&f);
+}
+
 TEST(a_bad_expression_says_so_and_finds_nothing_by_it)
 {
     find f;
@@ -149,6 +162,9 @@ TEST(the_line_is_edited_a_whole_character_at_a_time)
     CHECK(find_key(&f, VIEW_KEY_BACKSPACE, 0)); /* nothing before it */
     CHECK(find_key(&f, VIEW_KEY_DELETE, 0));
     CHECK_STR(f.text, "b ");
+    CHECK(find_key(&f, VIEW_KEY_END, 0) && find_key(&f, VIEW_KEY_A, VIEW_MOD_CTRL));
+    CHECK_EQ(f.cursor, 0);
+    CHECK(!find_key(&f, VIEW_KEY_A, 0));
     CHECK(!find_key(&f, VIEW_KEY_W, 0));
     for (int i = 0; i < 400; i++)
         find_insert(&f, "long");

@@ -108,6 +108,10 @@ static void understand(find *f)
         if (!*at)
             break;
         char *end = at[0] == '/' ? regex_end(at) : NULL;
+        if (!end && at[0] == '/' && strpbrk(at, "()[]{}|*+?^$\\.")) { /* else it may be part of a name */
+            refuse(f, "%s", "no regular expression yet: / ends it");
+            break;
+        }
         if (end) {
             char next = *end;
             read_regex(f, at, end);
@@ -208,6 +212,7 @@ bool find_key(find *f, view_key key, uint32_t modifiers)
     case VIEW_KEY_LEFT: f->cursor = before(f, f->cursor); return true;
     case VIEW_KEY_RIGHT: f->cursor = behind(f, f->cursor); return true;
     case VIEW_KEY_HOME: f->cursor = 0; return true;
+    case VIEW_KEY_A: f->cursor = has_ctrl ? 0 : f->cursor; return has_ctrl;
     case VIEW_KEY_END: f->cursor = f->bytes; return true;
     default: return false;
     }

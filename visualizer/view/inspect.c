@@ -494,14 +494,17 @@ static bool step_span(inspect *i, const scene_input *in, bool is_forward)
     return best != NULL;
 }
 
-static bool step_call(inspect *i, const scene *s, const scene_input *in, bool is_forward, bool is_found_step)
+/* *wraps: there was none on that side, so it is the first, or the last, of all. */
+static bool step_call(inspect *i, const scene *s, const scene_input *in, bool is_forward, bool is_found_step, bool *wraps)
 {
     calls_query q = {.model = in->model, .history = in->history, .begin_ns = in->begin_ns, .end_ns = in->model->now_ns,
                      .match = is_found_step ? is_found : is_selected, .context = i};
     calls_call found;
     uint64_t from_ns = i->focus.call.is_set ? i->focus.call.begin_ns : is_forward ? s->begin_ns : s->end_ns;
     focus_update(&i->focus, in->model->catalog);
-    if (!(is_forward ? calls_after(&q, from_ns, &found) : calls_before(&q, from_ns, &found)))
+    bool is_there = is_forward ? calls_after(&q, from_ns, &found) : calls_before(&q, from_ns, &found);
+    *wraps = !is_there; /* round to the other end */
+    if (!is_there && !(is_forward ? calls_after(&q, in->begin_ns ? in->begin_ns - 1 : 0, &found) : calls_before(&q, in->model->now_ns + 1, &found)))
         return false;
     focus_method kept = i->focus.selected;
     select_call(i, &found);
@@ -514,20 +517,22 @@ static void step(inspect *i, nav *n, const scene *s, const scene_input *in)
 {
     bool is_found_step = i->step == INSPECT_STEP_NEXT_FOUND || i->step == INSPECT_STEP_PREVIOUS_FOUND;
     bool is_forward = i->step == INSPECT_STEP_NEXT_FOUND || i->step == INSPECT_STEP_NEXT;
-    bool is_span_step = !is_found_step && i->focus.span.is_set;
+    bool is_span_step = !is_found_step && i->focus.span.is_set, wraps = false;
     if (is_found_step && i->find.error[0])
         inspect_say(i, i->find.error);
     else if (is_found_step && !i->find.is_active)
         inspect_say(i, "nothing is looked for: / opens the line; Tab leaves it and keeps what it says, Esc clears it");
     else if (!is_found_step && !has_selection(i))
         inspect_say(i, "no method is selected: click a call");
-    else if (!(is_span_step ? step_span(i, in, is_forward) : step_call(i, s, in, is_forward, is_found_step)))
+    else if (!(is_span_step ? step_span(i, in, is_forward) : step_call(i, s, in, is_forward, is_found_step, &wraps)))
         inspect_say(i, is_span_step ? is_forward ? "no later span of that name" : "no earlier span of that name"
-                       : is_forward ? "no later call nearby" : "no earlier call nearby");
+                       : is_forward ? "no later call nearby, nor near the begin" : "no earlier call nearby, nor near the end");
     else if (is_span_step)
         reveal(n, in, i->focus.span.begin_ns, i->focus.span.end_ns, false);
     else
         reveal(n, in, i->call.begin_ns, i->call.end_ns, false);
+    if (wraps && i->focus.call.is_set)
+        inspect_say(i, is_forward ? "no later call nearby: on from the begin" : "no earlier call nearby: on from the end");
     i->step = INSPECT_STEP_NONE;
 }
 
