@@ -242,6 +242,58 @@ TEST(space_stops_the_film_and_l_goes_back_to_now)
     CHECK_NEAR(camera_x(&n.pose, 66e9), 0.488 * CAMERA_FILM, 0.01);
 }
 
+/* Microseconds of long ago are looked at, then it is wanted back to the end. */
+TEST(back_at_the_end_there_is_something_to_see_after_a_close_look)
+{
+    for (int has_ended = 0; has_ended < 2; has_ended++) {
+        nav n = started(VIEW_CAMERA_FLAME, 60e9);
+        nav_scene measures = {.z_end = 2, .y_high = 1};
+        nav_show(&n, 20e9, 20e9 + 2000, true);
+        for (int i = 0; i < 100; i++)
+            nav_step(&n, &measures, 60e9, has_ended, 0.016, 1280, 720);
+        CHECK_NEAR(n.pose.window_ns, 2000, 1);
+        CHECK(key(&n, VIEW_KEY_L, 0));
+        for (int i = 0; i < 200; i++)
+            nav_step(&n, &measures, 60e9, has_ended, 0.016, 1280, 720);
+        CHECK_NEAR(n.pose.window_ns, NAV_WINDOW_LIVE_NS, 1e6);
+    }
+    nav n = started(VIEW_CAMERA_FLAME, 60e9); /* a program ends under a close look at now */
+    nav_scene measures = {.z_end = 2, .y_high = 1};
+    nav_show(&n, 0, 1000, true);
+    n.is_following = true;
+    for (int i = 0; i < 200; i++)
+        nav_step(&n, &measures, 60e9, i > 10, 0.016, 1280, 720);
+    CHECK(n.pose.window_ns > 1e9);
+}
+
+/* With a panel open at the right. */
+TEST(now_is_left_of_an_open_panel_while_live_and_what_stands_still_does_not_move)
+{
+    for (int kind = 0; kind < 3; kind++) {
+        nav n = started((view_camera)kind, 60e9);
+        nav_scene measures = {.z_end = 2, .y_high = 1, .panel_px = 354};
+        float px[2];
+        for (int i = 0; i < 300; i++)
+            nav_step(&n, &measures, 60e9, false, 0.016, 1280, 720);
+        const float now[3] = {(float)camera_x(&n.pose, 60e9), 0, measures.z_end};
+        CHECK(camera_project(&n.camera, now, px) && px[0] < 1280 - 354 && px[0] > 500);
+        CHECK(key(&n, VIEW_KEY_SPACE, 0));
+        measures.panel_px = 354;
+        camera_pose before = n.pose;
+        for (int i = 0; i < 100; i++)
+            nav_step(&n, &measures, 61e9, false, 0.016, 1280, 720);
+        CHECK_NEAR(n.pose.width, before.width, 1e-3f);
+        measures.panel_px = 0; /* closed, and opened again over what stands still */
+        for (int i = 0; i < 300; i++)
+            nav_step(&n, &measures, 61e9, false, 0.016, 1280, 720);
+        before = n.pose;
+        measures.panel_px = 354;
+        for (int i = 0; i < 100; i++)
+            nav_step(&n, &measures, 61e9, false, 0.016, 1280, 720);
+        CHECK(n.pose.width == before.width && n.pose.target[0] == before.target[0]);
+    }
+}
+
 /* So many notches, so many times, a frame after each: the time under the pointer stays there. */
 static void check_zoom_about_pointer(nav *n, double now_ns, float notches, int times)
 {

@@ -111,6 +111,19 @@ TEST(the_time_axis_has_round_steps_and_exact_ticks)
     label_tick(20, 10, out); CHECK_STR(out, "20 ns");
 }
 
+TEST(far_from_0_one_tick_tells_all_and_the_others_how_far_they_are)
+{
+    char out[32];
+    CHECK(label_is_far(6061409000, 1000) && !label_is_far(12350000000, 10000000) && !label_is_far(0, 1));
+    label_whole(6061409000, 1000, out); CHECK_STR(out, "6.061409 s");
+    label_whole(129674569200, 200, out); CHECK_STR(out, "129.6745692 s");
+    label_whole(50000000000000, 5000000000, out); CHECK_STR(out, "50000 s");
+    label_whole(3000000007, 1, out); CHECK_STR(out, "3.000000007 s");
+    label_offset(2000, 1000, out); CHECK_STR(out, "+2 \xC2\xB5s");
+    label_offset(-500, 100, out); CHECK_STR(out, "-500 ns");
+    label_offset(-1200, 200, out); CHECK_STR(out, "-1.2 \xC2\xB5s");
+}
+
 TEST(neighbouring_ticks_never_read_the_same)
 {
     uint64_t seed = test_seed(2), state = seed;

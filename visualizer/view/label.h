@@ -33,5 +33,11 @@ void label_bytes(uint64_t bytes, char *out);
 uint64_t label_step(double min_ns);
 /* A tick's time since the start, as exactly as step_ns asks for: "350 ms", "12.35 s", "125 s". out[32]. */
 void label_tick(int64_t time_ns, uint64_t step_ns, char *out);
+/* Far from 0 ticks would differ in their last digits alone: then one tells the whole time, and the others how far from it they are. */
+static inline bool label_is_far(int64_t time_ns, uint64_t step_ns) { return time_ns / 10000 >= (int64_t)step_ns; }
+/* All of it: "6.061409 s". out[32]. */
+void label_whole(int64_t time_ns, uint64_t step_ns, char *out);
+/* "+2 µs", "-500 ns". out[32]. */
+void label_offset(int64_t offset_ns, uint64_t step_ns, char *out);
 
 #endif

@@ -17,6 +17,8 @@
 #define STRETCH_MAX 32.0f
 #define FINE 0.25
 #define FAST 4.0
+#define LEAST_LIVE_NS 1e8    /* what now is shown in, after a closer look: a live film would be a blur, … */
+#define LEAST_ENDED_NS 1e6   /* … and a program's last moments may well be empty */
 #define NOW_MARGIN 0.012     /* of the window, right of now */
 
 void nav_init(nav *n, view_camera mode, float scale)
@@ -48,10 +50,19 @@ static void follow(nav *n)
     n->goal.center_ns = live_center(n->now_ns, n->goal.window_ns);
 }
 
+/* Back at the end after a close look elsewhere: the last microseconds would be empty, or fly past. */
+static void widen(nav *n)
+{
+    double least_ns = n->has_ended ? LEAST_ENDED_NS : LEAST_LIVE_NS;
+    if (n->goal.window_ns < least_ns && n->now_ns > least_ns)
+        n->goal.window_ns = fmin(n->now_ns * (1 + 2 * NOW_MARGIN), NAV_WINDOW_LIVE_NS);
+}
+
 /* … as asked for: keys that were tapped before are done with, or they would move away from there again. */
 static void return_to_now(nav *n)
 {
     memset(n->is_tapped, 0, sizeof n->is_tapped);
+    widen(n);
     follow(n);
 }
 
@@ -315,15 +326,24 @@ float nav_units_per_px(uint32_t width_px, float scale)
     return (float)CAMERA_FILM / free_px;
 }
 
+uint32_t nav_free_px(const nav *n, uint32_t width_px) { return width_px > (uint32_t)n->side_px ? width_px - (uint32_t)n->side_px : 1; }
+
+/* The newest of a live program is not to be hidden; what stands still stays where it is until the panel is closed. */
+static void choose_side(nav *n)
+{
+    if (n->scene.panel_px == 0 || (n->is_following && !n->has_ended))
+        n->side_px = n->scene.panel_px;
+}
+
 /* Where each camera stands, from the scene's measures and what the user has done. */
 static void aim(nav *n, uint32_t width_px, uint32_t height_px)
 {
     camera_pose *goal = &n->goal;
     float half_film = 0.5f * (float)CAMERA_FILM, top = PANELS_TOP_PX * n->scale, bottom = PANELS_BOTTOM_PX * n->scale + n->scene.strip_px;
-    float units_per_px = nav_units_per_px(width_px, n->scale), half_height_px = 0.5f * (float)height_px;
+    float units_per_px = nav_units_per_px(nav_free_px(n, width_px), n->scale), half_height_px = 0.5f * (float)height_px;
     goal->flatness = n->mode == VIEW_CAMERA_SCENE ? 0 : 1;
     if (n->mode == VIEW_CAMERA_SCENE) {
-        camera_margins margins = {PANELS_SIDE_PX * n->scale, PANELS_SIDE_PX * n->scale, top, bottom};
+        camera_margins margins = {PANELS_SIDE_PX * n->scale, PANELS_SIDE_PX * n->scale + n->side_px, top, bottom};
         float low[3] = {-half_film, 0, 0}, high[3] = {half_film, fmaxf(n->scene.y_high, 0.4f), n->scene.z_end + 0.4f};
         /* Fitted at the usual angles, so that turning does not also zoom. */
         camera_pose usual = {.window_ns = 1e9, .yaw_rad = SCENE_YAW_RAD, .pitch_rad = SCENE_PITCH_RAD, .width = 20};
@@ -335,7 +355,7 @@ static void aim(nav *n, uint32_t width_px, uint32_t height_px)
     } else {
         goal->width = units_per_px * (float)width_px;
         goal->yaw_rad = 0;
-        goal->target[0] = 0;
+        goal->target[0] = 0.5f * n->side_px * units_per_px;
         if (n->mode == VIEW_CAMERA_FLAME) { /* the first lane's top right under the title */
             goal->pitch_rad = 0;
             goal->target[1] = n->scene.y_high - (half_height_px - top) * units_per_px;
@@ -367,9 +387,13 @@ void nav_step(nav *n, const nav_scene *measures, double now_ns, bool has_ended, 
     double advance_ns = now_ns - n->now_ns;
     n->scene = *measures;
     n->now_ns = now_ns;
+    bool ends = has_ended && !n->has_ended && n->is_set;
     n->has_ended = has_ended;
+    if (ends && n->is_following)
+        widen(n);
     n->is_moving = false;
     choose_window(n);
+    choose_side(n);
     if (!isinf(time_s))
         move_by_keys(n, time_s);
     if (n->is_following) {

@@ -23,6 +23,7 @@ typedef enum nav_drag { NAV_DRAG_NONE = 0, NAV_DRAG_TURN, NAV_DRAG_PAN, NAV_DRAG
 typedef struct nav_scene {
     float z_end, y_low, y_high;
     float strip_px; /* what the time strip takes of the screen's height */
+    float panel_px; /* … and an open panel of its right side */
 } nav_scene;
 
 typedef struct nav {
@@ -45,6 +46,7 @@ typedef struct nav {
     view_button drag_button;
     float x_px, y_px;
     float scale;
+    float side_px;       /* what is left free at the right, so that a panel does not hide now */
     double now_ns;
     bool has_ended;
     bool is_moving;
@@ -58,7 +60,9 @@ void nav_show(nav *n, double begin_ns, double end_ns, bool is_at_once);
 void nav_shift(nav *n, double by_ns);
 /* A frame: move to now, ease, set the camera. time_s infinite: everything at once. */
 void nav_step(nav *n, const nav_scene *measures, double now_ns, bool has_ended, double time_s, uint32_t width_px, uint32_t height_px);
-/* World units that a pixel of the parallel cameras takes. */
+/* World units that a pixel of the parallel cameras takes; width_px: without side_px. */
 float nav_units_per_px(uint32_t width_px, float scale);
+/* The screen's width without side_px. */
+uint32_t nav_free_px(const nav *n, uint32_t width_px);
 
 #endif
