@@ -163,3 +163,147 @@ TEST(of_a_time_in_the_past_the_calls_are_told_that_were_open_then)
     CHECK(!text_is_said(&d.frame, "Foo#late"));
     desk_close(&d);
 }
+
+static bool overlap(text_place a, text_place b) { return a.x0 < b.x1 && b.x0 < a.x1 && a.y0 < b.y1 && b.y0 < a.y1; }
+
+TEST(in_a_small_window_the_figures_at_the_right_give_way_to_the_title)
+{
+    for (uint32_t width = 320; width <= 1280; width += 80) {
+        desk d = {.status = {.events_per_s = 2.09e6, .event_count = 163000000, .frames_per_s = 60, .memory_bytes = 500000000}};
+        session_new(&d.session);
+        make_threads(&d.session, 7, 11);
+        desk_open(&d, width, 600, VIEW_CAMERA_FLAME);
+        text_place title, right;
+        CHECK(text_find(&d.frame, "ruby", &title));
+        bool has_threads = text_find(&d.frame, "11 threads", &title), has_figures = text_find(&d.frame, "events/s", &right);
+        if (text_find(&d.frame, "163 M events", &title))
+            CHECK(!has_figures || !overlap(title, right));
+        if (text_find(&d.frame, "2.09 M events/s", &right))
+            CHECK(right.x0 > title.x1);
+        CHECK(width < 800 || (has_threads && has_figures));
+        desk_close(&d);
+    }
+}
+
+TEST(a_panel_begins_below_the_lines_in_the_corner)
+{
+    desk d = {.status = {.evicted_count = 1000000, .span_count = 2000000, .writer_waits = 7}};
+    session_new(&d.session);
+    make_threads(&d.session, 7, 3);
+    desk_open(&d, 1280, 720, VIEW_CAMERA_FLAME);
+    desk_type(&d, "t");
+    text_place waited, heading;
+    CHECK(text_find(&d.frame, "in outline only", NULL) && text_find(&d.frame, "the program waited", &waited));
+    CHECK(text_find(&d.frame, "open now", &heading));
+    CHECK(heading.y0 > waited.y1);
+    desk_close(&d);
+}
+
+TEST(the_search_line_and_what_is_said_hide_neither_paused_nor_the_axis)
+{
+    for (int kind = 0; kind < 3; kind++) {
+        desk d = {0};
+        text_place paused, line, said, at;
+        session_new(&d.session);
+        make_threads(&d.session, 7, 30);
+        desk_open(&d, 1280, 500, (view_camera)kind);
+        desk_key(&d, VIEW_KEY_SPACE, 0);
+        desk_type(&d, "/");
+        desk_type(&d, "in_t");
+        CHECK(text_find(&d.frame, "PAUSED", &paused) && text_find(&d.frame, "Shift: back", &line));
+        CHECK(paused.y0 > line.y1);
+        desk_key(&d, VIEW_KEY_TAB, 0);
+        CHECK(text_find(&d.frame, "PAUSED", &paused) && text_find(&d.frame, "30 methods", &line));
+        CHECK(paused.y0 > line.y1);
+        desk_key(&d, VIEW_KEY_ESC, 0);
+        d.frame_s = 0.05;
+        view_say(d.view, "something that is said, in a line that is as long as one may be that tells where a file is");
+        desk_build(&d);
+        CHECK(text_find(&d.frame, "something that is said", &said));
+        said.x1 += 300;
+        if (text_find(&d.frame, "more below", &at))
+            CHECK(!overlap(at, said));
+        static const char *const ticks[] = {"200 ms", "400 ms", "500 ms", "600 ms", "800 ms", "1 s", "1.2 s", "1.5 s"};
+        for (size_t i = 0; i < sizeof ticks / sizeof *ticks; i++)
+            for (size_t from = 0; text_find_from(&d.frame, from, ticks[i], &at); from = at.first + 1)
+                CHECK(!overlap(at, said));
+        desk_close(&d);
+    }
+}
+
+/* Marks of one name, some of them at nearly the same time, in a thread whose own name is where they are, too. */
+TEST(names_of_marks_and_spans_do_not_lie_over_each_other)
+{
+    for (int kind = 0; kind < 3; kind++) {
+        desk d = {.status.ended = true};
+        session *s = &d.session;
+        session_new(s);
+        session_process(s, 7, "ruby marks.rb");
+        uint32_t run = session_method(s, "Foo#run", EV_METHOD_RUBY);
+        session_string(s, 1, "flour is back");
+        session_string(s, 2, "the dough rests");
+        session_thread(s, 1, "", true);
+        session_switch(s, 1, 1);
+        session_call(s, run);
+        for (int i = 0; i < 12; i++) {
+            session_at(s, i < 6 ? 1 + 4 * i : 200 * i);
+            session_event(s, EV_MARK, 1, 0);
+        }
+        session_at(s, 2500);
+        session_return(s);
+        desk_open(&d, 1280, 720, (view_camera)kind);
+        text_place places[16], at;
+        size_t count = 0;
+        for (size_t from = 0; count < 16 && text_find_from(&d.frame, from, "flour is back", &at); from = at.first + 1)
+            places[count++] = at;
+        if (count < 4 || count >= 12)
+            TEST_FAILED("camera %d: %zu of 12 marks have names", kind, count);
+        for (size_t i = 0; i < count; i++)
+            for (size_t k = i + 1; k < count; k++)
+                CHECK(!overlap(places[i], places[k]));
+        desk_close(&d);
+    }
+}
+
+TEST(zoomed_in_far_from_the_begin_one_tick_tells_the_whole_time)
+{
+    desk d = {.status.ended = true};
+    session *s = &d.session;
+    session_new(s);
+    session_process(s, 7, "ruby far.rb");
+    uint32_t run = session_method(s, "Foo#run", EV_METHOD_RUBY);
+    session_thread(s, 1, "", true);
+    session_switch(s, 1, 1);
+    session_leaf(s, run, 1, 7000);
+    desk_open(&d, 1280, 720, VIEW_CAMERA_FLAME);
+    view_delete(d.view);
+    view_desc close = {.camera = VIEW_CAMERA_FLAME, .begin_ns = SESSION_BEGIN_NS + 6061400000, .end_ns = SESSION_BEGIN_NS + 6061420000};
+    CHECK_EQ(view_new(&d.view, &close), 0);
+    desk_build(&d);
+    CHECK_EQ(text_count(&d.frame, "6.0614"), 1);
+    text_place whole, next;
+    CHECK(text_find(&d.frame, "6.0614", &whole) && text_find(&d.frame, "+5", &next));
+    CHECK(!text_is_said(&d.frame, "6061."));
+    desk_close(&d);
+}
+
+TEST(from_the_last_match_it_goes_on_with_the_first_and_says_so)
+{
+    desk d = {.status.ended = true};
+    view_request copied;
+    session_new(&d.session);
+    make_threads(&d.session, 7, 3);
+    desk_open(&d, 1280, 720, VIEW_CAMERA_FLAME);
+    desk_type(&d, "/");
+    desk_type(&d, "in_t1");
+    desk_key(&d, VIEW_KEY_TAB, 0);
+    d.frame_s = 0.05;
+    desk_type(&d, "n");
+    CHECK(!text_is_said(&d.frame, "on from the begin"));
+    desk_type(&d, "n");
+    CHECK(text_is_said(&d.frame, "on from the begin"));
+    desk_type(&d, "c");
+    CHECK(view_take_request(d.view, &copied));
+    CHECK(strstr(copied.text, "in_t1_of_7"));
+    desk_close(&d);
+}

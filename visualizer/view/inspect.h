@@ -88,6 +88,7 @@ typedef struct inspect {
     uint32_t flag_count;
     inspect_measure measure;
     float scale;
+    float top_px, bottom_px; /* what is taken of the window's right edge, and of its bottom, by other things: view.c sets it */
     bool is_moving;
 } inspect;
 

@@ -13,7 +13,10 @@
 #define ROW_PX 21.0f
 #define PAD_PX 12.0f
 #define EDGE_PX 14.0f
-#define TOP_PX 64.0f
+#define FIND_TOP_PX 46.0f
+#define BOTTOM_PX 40.0f    /* the line at the bottom */
+#define LINE_HEIGHT_PX 30.0f
+#define LINE_BOTTOM_PX 94.0f /* over the time axis of a chart, and what is said of lanes below */
 #define NAME_ROWS 0.85f    /* rows that a thread's name takes above its calls */
 #define HEADING_ROWS 1.3f
 #define ROW_GROUND 0x30ffffffu
@@ -114,12 +117,15 @@ static void draw_extent(column *c)
     c->y += ROW_PX * c->p->scale;
 }
 
-/* "1.20 k"; "≥ 1.20 k" where there may be more. */
+/* "1.20 k"; "≥ 1.20 k" where there may be more; "?" where none is known. */
 static void sight_count(const details *d, char *out, size_t bytes)
 {
     char count[16];
     label_count((double)d->sight.calls, count);
-    snprintf(out, bytes, "%s%s", d->sight.is_exact ? "" : "\xE2\x89\xA5 ", count);
+    if (!d->sight.is_exact && d->sight.calls == 0)
+        snprintf(out, bytes, "?");
+    else
+        snprintf(out, bytes, "%s%s", d->sight.is_exact ? "" : "\xE2\x89\xA5 ", count);
 }
 
 static void draw_figures(column *c)
@@ -447,13 +453,16 @@ static void draw_tip(const inspect *i, const scene_input *in, const paint *p)
 
 /* ---- the search ------------------------------------------------------------------------------------------------ */
 
+/* Below the lines in the corner. */
+static float find_top(const inspect *i) { return fmaxf(FIND_TOP_PX * i->scale, i->top_px + 8 * i->scale); }
+
 static void draw_find(inspect *i, const paint *p)
 {
     const find *f = &i->find;
     const char *help = "name  /regex/  thread:NAME  process:PID  dur>1ms   Enter next (Shift: back)   Tab keeps it   Esc clears";
     char counts[96];
-    float width = fminf(640 * p->scale, p->width_px - 2 * EDGE_PX * p->scale), x = 0.5f * (p->width_px - width), y = 46 * p->scale;
-    float height = (f->is_open ? 56 : 34) * p->scale, at = y + 23 * p->scale, text_x = x + 32 * p->scale;
+    float width = fminf(640 * p->scale, p->width_px - 2 * EDGE_PX * p->scale), x = 0.5f * (p->width_px - width), y = find_top(i);
+    float height = inspect_find_px(i) - y, at = y + 23 * p->scale, text_x = x + 32 * p->scale;
     paint_panel(p, x, y, width, height, f->error[0] ? PALETTE_GC : PALETTE_ACCENT);
     add_place(i, x, y, width, height, INSPECT_BLOCK, FOCUS_NOTHING, NULL);
     paint_text(p, x + 14 * p->scale, at, "/", 15, PALETTE_ACCENT);
@@ -489,25 +498,40 @@ static bool line_at(const scene_input *in, const paint *p, uint64_t at_ns, float
     return true;
 }
 
-/* name: as far as there is room behind the flags so far, which end at *free_x. */
-static void draw_flag(inspect *i, const scene_input *in, const paint *p, const view_box_ref *mark, const char *name, uint32_t color, float *free_x)
+/* Its name only where nothing else is. */
+static void draw_flag(inspect *i, const scene_input *in, const paint *p, const view_box_ref *mark, const char *name, uint32_t color, paint_taken *taken)
 {
     float px[2], top, bottom;
     if (!line_at(in, p, mark->begin_ns, px, &top, &bottom))
         return;
-    bool is_named = px[0] >= *free_x;
-    float width = is_named ? paint_width(p, name, 11) + 8 * p->scale : 5 * p->scale, height = 16 * p->scale;
+    float width = paint_width(p, name, 11) + 8 * p->scale, height = 16 * p->scale;
+    bool is_named = paint_claim(taken, (paint_rect4){px[0], top, px[0] + width, top + height});
+    width = is_named ? width : 5 * p->scale;
     paint_rect(p, px[0], top, fmaxf(1, p->scale), bottom - top, palette_alpha(color, 0.8f));
     paint_rect(p, px[0], top, width, height, color);
     if (i->flag_count < INSPECT_FLAGS)
         i->flags[i->flag_count++] = (inspect_flag){.x0 = px[0], .y0 = top, .x1 = px[0] + width, .y1 = top + height, .bottom = bottom, .ref = *mark};
-    if (!is_named)
-        return;
-    paint_text(p, px[0] + 4 * p->scale, top + 12 * p->scale, name, 11, palette_text_on(color));
-    *free_x = px[0] + width;
+    if (is_named)
+        paint_text(p, px[0] + 4 * p->scale, top + 12 * p->scale, name, 11, palette_text_on(color));
 }
 
-static void draw_span_name(const scene_input *in, const paint *p, const scene_span *span)
+/* A slanted line of text takes a row of small rectangles. False: not all of them are free. */
+static bool claim_slanted(paint_taken *taken, float x, float y, float width, float half_height, float slope)
+{
+    enum { PIECES = 8 };
+    paint_rect4 pieces[PIECES];
+    for (int n = 0; n < PIECES; n++) {
+        float from = width * (float)n / PIECES, to = width * (float)(n + 1) / PIECES, a = y + slope * from, b = y + slope * to;
+        pieces[n] = (paint_rect4){x + from, fminf(a, b) - half_height, x + to, fmaxf(a, b) + half_height};
+        if (!paint_is_free(taken, pieces[n]))
+            return false;
+    }
+    for (int n = 0; n < PIECES; n++)
+        paint_take(taken, pieces[n]);
+    return true;
+}
+
+static void draw_span_name(const scene_input *in, const paint *p, const scene_span *span, paint_taken *taken)
 {
     float y = 0.5f * (span->y[0] + span->y[1]), from[3] = {span->x[0], y, span->z}, to[3] = {span->x[1], y, span->z}, a[2], b[2];
     float top[3] = {span->x[0], span->y[1], span->z}, corner[2];
@@ -527,7 +551,9 @@ static void draw_span_name(const scene_input *in, const paint *p, const scene_sp
         snprintf(text, sizeof text, "%.100s", name);
     if (size < 8 || paint_width(p, text, size) > b[0] - a[0] - 8 * p->scale)
         return;
-    float slope = b[0] > a[0] ? (b[1] - a[1]) / (b[0] - a[0]) : 0;
+    float slope = b[0] > a[0] ? (b[1] - a[1]) / (b[0] - a[0]) : 0, pad = 5 * p->scale;
+    if (!claim_slanted(taken, a[0] + pad, a[1] + slope * pad, paint_width(p, text, size), 0.5f * size * p->scale, slope))
+        return;
     font_draw(p->f, p->out, a[0] + 5 * p->scale, a[1] + slope * 5 * p->scale + 0.5f * font_cap_height(p->f, size * p->scale), slope, text, strlen(text),
               size * p->scale, palette_text_on(PALETTE_SPAN));
 }
@@ -546,28 +572,44 @@ static void draw_measure_lines(const scene_input *in, const paint *p)
             paint_rect(p, px[0] - 0.75f * p->scale, top, fmaxf(1, 1.5f * p->scale), bottom - top, PALETTE_ACCENT);
 }
 
-void inspect_draw_notes(inspect *i, const scene *s, const scene_input *in, const paint *p)
+/* Nearest first, and of one lane the newest: what comes later has a name only where there is room for it. */
+static void draw_span_names(const scene *s, const scene_input *in, const paint *p, paint_taken *taken)
+{
+    float nearest = -INFINITY;
+    for (size_t n = 0; n < s->spans.count; n++)
+        nearest = fmaxf(nearest, s->spans.items[n].z);
+    while (nearest > -INFINITY) { /* lane by lane */
+        float next = -INFINITY;
+        for (size_t n = s->spans.count; n-- > 0;) {
+            const scene_span *span = &s->spans.items[n];
+            if (span->z == nearest)
+                draw_span_name(in, p, span, taken);
+            else if (span->z < nearest)
+                next = fmaxf(next, span->z);
+        }
+        nearest = next;
+    }
+}
+
+void inspect_draw_notes(inspect *i, const scene *s, const scene_input *in, const paint *p, paint_taken *taken)
 {
     size_t count = 0;
     const notes_mark *own = in->model->notes ? notes_marks(in->model->notes, &count) : NULL;
-    float free_x = 0;
     char name[64];
     i->flag_count = 0;
-    for (size_t n = 0; n < s->spans.count; n++)
-        draw_span_name(in, p, &s->spans.items[n]);
-    for (size_t n = 0; n < count; n++) {
+    for (uint32_t n = i->mark_count; n-- > 0;) { /* the user's first */
+        view_box_ref mark = mark_ref(i->marks[n], CATALOG_NONE, SIM_TRACK_NONE, n + 1);
+        snprintf(name, sizeof name, "mark %u", n + 1);
+        draw_flag(i, in, p, &mark, name, PALETTE_ACCENT, taken);
+    }
+    for (size_t n = count; n-- > 0;) {
         if (own[n].at_ns < s->begin_ns || own[n].at_ns > s->end_ns)
             continue;
         view_box_ref mark = mark_ref(own[n].at_ns, own[n].process, own[n].thread, own[n].string);
         snprintf(name, sizeof name, "%.60s", catalog_string_of(in->model->catalog, own[n].process, own[n].string));
-        draw_flag(i, in, p, &mark, name, PALETTE_SPAN, &free_x);
+        draw_flag(i, in, p, &mark, name, PALETTE_SPAN, taken);
     }
-    free_x = 0;
-    for (uint32_t n = 0; n < i->mark_count; n++) {
-        view_box_ref mark = mark_ref(i->marks[n], CATALOG_NONE, SIM_TRACK_NONE, n + 1);
-        snprintf(name, sizeof name, "mark %u", n + 1);
-        draw_flag(i, in, p, &mark, name, PALETTE_ACCENT, &free_x);
-    }
+    draw_span_names(s, in, p, taken);
     draw_measure_lines(in, p);
 }
 
@@ -598,23 +640,44 @@ static void draw_measure(const scene_input *in, const paint *p)
     paint_text(p, x + 0.5f * (width - paint_width(p, line, 11)), y + 37 * p->scale, line, 11, PALETTE_TEXT_DIM);
 }
 
-void inspect_draw_line(const inspect *i, const paint *p)
+paint_rect4 inspect_line_place(const inspect *i, const paint *p)
 {
     if (i->line_age_s >= INSPECT_LINE_S)
+        return (paint_rect4){0};
+    float width = paint_width(p, i->line, PAINT_TEXT) + 24 * p->scale, free_px = p->width_px - inspect_panel_px(i, p->width_px);
+    float x = fmaxf(0.5f * (free_px - width), 4);
+    float bottom = p->height_px - i->bottom_px - LINE_BOTTOM_PX * p->scale;
+    return (paint_rect4){x, bottom - LINE_HEIGHT_PX * p->scale, x + width, bottom};
+}
+
+void inspect_draw_line(const inspect *i, const paint *p)
+{
+    paint_rect4 place = inspect_line_place(i, p);
+    if (place.x1 <= place.x0)
         return;
-    float width = paint_width(p, i->line, PAINT_TEXT) + 24 * p->scale, x = 0.5f * (p->width_px - width), y = p->height_px - 112 * p->scale;
-    paint_panel(p, x, y, width, 30 * p->scale, PALETTE_ACCENT);
-    paint_text(p, x + 12 * p->scale, y + 20 * p->scale, i->line, PAINT_TEXT, PALETTE_TEXT);
+    paint_panel(p, place.x0, place.y0, place.x1 - place.x0, place.y1 - place.y0, PALETTE_ACCENT);
+    paint_text(p, place.x0 + 12 * p->scale, place.y0 + 20 * p->scale, i->line, PAINT_TEXT, PALETTE_TEXT);
+}
+
+static float panel_width(float width_px, float scale) { return fminf(PANEL_PX * scale, 0.5f * width_px); }
+
+float inspect_panel_px(const inspect *i, float width_px)
+{
+    bool is_open = i->focus.selected.process != CATALOG_NONE || i->focus.span.is_set || i->has_hot;
+    return is_open ? panel_width(width_px, i->scale) + EDGE_PX * i->scale : 0;
+}
+
+float inspect_find_px(const inspect *i)
+{
+    return find_is_shown(&i->find) ? find_top(i) + (i->find.is_open ? 56 : 34) * i->scale : 0;
 }
 
 void inspect_draw(inspect *i, const scene_input *in, const paint *p)
 {
-    column c = {.i = i, .in = in, .p = p, .width = fminf(PANEL_PX * p->scale, 0.5f * p->width_px), .y = TOP_PX * p->scale,
-                .bottom = p->height_px - 70 * p->scale};
+    column c = {.i = i, .in = in, .p = p, .width = panel_width(p->width_px, p->scale), .bottom = p->height_px - i->bottom_px - BOTTOM_PX * p->scale};
     c.x = p->width_px - c.width - EDGE_PX * p->scale;
+    c.y = fmaxf(fmaxf(i->top_px, 40 * p->scale), inspect_find_px(i)) + 8 * p->scale;
     i->place_count = 0;
-    if (find_is_shown(&i->find))
-        c.y += (i->find.is_open ? 46 : 24) * p->scale;
     if (i->focus.selected.process != CATALOG_NONE)
         draw_details(&c);
     else if (i->focus.span.is_set)

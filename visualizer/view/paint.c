@@ -74,3 +74,27 @@ void paint_frame(const paint *p, float x, float y, float width, float height, ui
     quad_list_rect(p->out, x, y, line, height, color);
     quad_list_rect(p->out, x + width - line, y, line, height, color);
 }
+
+bool paint_is_free(const paint_taken *t, paint_rect4 r)
+{
+    for (uint32_t i = 0; i < t->count; i++) {
+        const paint_rect4 *other = &t->rects[i];
+        if (r.x0 < other->x1 && other->x0 < r.x1 && r.y0 < other->y1 && other->y0 < r.y1)
+            return false;
+    }
+    return true;
+}
+
+void paint_take(paint_taken *t, paint_rect4 r)
+{
+    if (t->count < PAINT_TAKEN)
+        t->rects[t->count++] = r;
+}
+
+bool paint_claim(paint_taken *t, paint_rect4 r)
+{
+    if (t->count == PAINT_TAKEN || !paint_is_free(t, r))
+        return false;
+    paint_take(t, r);
+    return true;
+}

@@ -9,6 +9,7 @@
 
 #include "view/font.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -20,6 +21,19 @@ typedef struct paint {
     quad_list *out; /* borrowed */
     float scale, width_px, height_px;
 } paint;
+
+/* What lies over the picture already: labels keep clear of it and of each other. */
+#define PAINT_TAKEN 512u
+typedef struct paint_rect4 { float x0, y0, x1, y1; } paint_rect4;
+typedef struct paint_taken {
+    paint_rect4 rects[PAINT_TAKEN];
+    uint32_t count;
+} paint_taken;
+bool paint_is_free(const paint_taken *t, paint_rect4 r);
+/* False: something is there already, or there is no room to remember it. */
+bool paint_claim(paint_taken *t, paint_rect4 r);
+/* It is there, whatever else is. */
+void paint_take(paint_taken *t, paint_rect4 r);
 
 /* y_px: the baseline. Returns where the text ends. */
 float paint_text(const paint *p, float x_px, float y_px, const char *s, float size, uint32_t color);

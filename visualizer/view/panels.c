@@ -10,43 +10,24 @@
 #include <string.h>
 
 #define EDGE_PX 14.0f /* from the window's border */
-#define PLACED_MAX 160
 #define PILL_HEIGHT 1.5f /* of its text's size */
 #define NAME_MIN_PX 9.0f /* of a lane's name */
 #define HELP_ROW_PX 23.0f
 #define HELP_WIDTH_PX 660.0f
 #define FULL {1, {{0, 1}}}
 
-typedef struct rect { float x0, y0, x1, y1; } rect;
-
 typedef struct painter {
     const panels_input *in;
     paint paint;
     float scale, width_px, height_px; /* paint's */
-    rect placed[PLACED_MAX]; /* labels so far: none may lie on another */
-    int placed_count;
 } painter;
-
-/* False: something is there already, or there is no room to remember it. */
-static bool claim(painter *p, rect r)
-{
-    for (int i = 0; i < p->placed_count; i++) {
-        const rect *other = &p->placed[i];
-        if (r.x0 < other->x1 && other->x0 < r.x1 && r.y0 < other->y1 && other->y0 < r.y1)
-            return false;
-    }
-    if (p->placed_count == PLACED_MAX)
-        return false;
-    p->placed[p->placed_count++] = r;
-    return true;
-}
 
 /* Text on a dark ground with its middle at y; false: no room. */
 static bool pill(painter *p, float x, float y, const char *s, float size, uint32_t color, float alpha)
 {
     float width = paint_width(&p->paint, s, size), half = 0.5f * PILL_HEIGHT * size * p->scale, pad = 6 * p->scale;
-    rect r = {x - pad, y - half, x + width + pad, y + half};
-    if (width == 0 || !claim(p, r))
+    paint_rect4 r = {x - pad, y - half, x + width + pad, y + half};
+    if (width == 0 || !paint_claim(p->in->taken, r))
         return false;
     paint_rect(&p->paint, r.x0, r.y0, r.x1 - r.x0, r.y1 - r.y0, palette_alpha(PALETTE_PANEL, alpha));
     paint_text(&p->paint, x, y + 0.5f * font_cap_height(p->paint.f, size * p->scale), s, size, palette_alpha(color, alpha));
@@ -155,25 +136,72 @@ static void draw_now(painter *p)
              p->in->is_live ? PALETTE_ACCENT : PALETTE_TEXT, 1);
 }
 
-static void draw_time_axis(painter *p)
+typedef struct axis_ticks {
+    int64_t first_ns;
+    uint64_t step_ns;
+    int count;
+    int whole; /* which one tells the whole time; -1: all do */
+} axis_ticks;
+
+static bool tick_point(const painter *p, const axis_ticks *t, int n, float px[2])
+{
+    return axis_point(p, p->in->scene->begin_ns + (uint64_t)(t->first_ns + n * (int64_t)t->step_ns), px);
+}
+
+/* How round a time is: by how many tens it can be divided. */
+static int roundness(int64_t time_ns)
+{
+    int tens = 0;
+    for (; time_ns != 0 && time_ns % 10 == 0; time_ns /= 10)
+        tens++;
+    return tens;
+}
+
+static axis_ticks ticks_of(const painter *p)
 {
     const scene_input *in = p->in->scene;
-    int64_t tick_ns;
-    uint64_t step_ns;
-    scene_ticks(in, p->in->built->begin_ns, &tick_ns, &step_ns);
-    for (int i = 0; i < 64; i++, tick_ns += (int64_t)step_ns) {
-        uint64_t at_ns = in->begin_ns + (uint64_t)tick_ns;
-        if (at_ns > p->in->built->end_ns)
-            break;
-        float px[2];
-        char name[32];
-        if (!axis_point(p, at_ns, px))
-            continue;
-        label_tick(tick_ns, step_ns, name);
-        float width = paint_width(&p->paint, name, PAINT_SMALL), x = px[0] - 0.5f * width;
-        if (x >= EDGE_PX && x + width <= p->width_px - EDGE_PX)
-            pill(p, x, px[1], name, PAINT_SMALL, PALETTE_TEXT_DIM, 1);
+    axis_ticks t = {.whole = -1};
+    int best = -1;
+    scene_ticks(in, p->in->built->begin_ns, &t.first_ns, &t.step_ns);
+    while (t.count < 64 && in->begin_ns + (uint64_t)(t.first_ns + t.count * (int64_t)t.step_ns) <= p->in->built->end_ns)
+        t.count++;
+    for (int n = 0; n < t.count && label_is_far(t.first_ns, t.step_ns); n++) { /* the roundest that has room */
+        float px[2], room = 70 * p->scale;
+        int its = roundness(t.first_ns + n * (int64_t)t.step_ns);
+        if (its > best && tick_point(p, &t, n, px) && px[0] > room && px[0] < p->width_px - p->in->panel_px - room) {
+            best = its;
+            t.whole = n;
+        }
     }
+    return t;
+}
+
+static void draw_tick(painter *p, const axis_ticks *t, int n)
+{
+    float px[2];
+    char name[32];
+    int64_t at_ns = t->first_ns + n * (int64_t)t->step_ns;
+    if (!tick_point(p, t, n, px))
+        return;
+    if (t->whole < 0)
+        label_tick(at_ns, t->step_ns, name);
+    else if (t->whole == n)
+        label_whole(at_ns, t->step_ns, name);
+    else
+        label_offset((n - t->whole) * (int64_t)t->step_ns, t->step_ns, name);
+    float width = paint_width(&p->paint, name, PAINT_SMALL), x = px[0] - 0.5f * width;
+    if (x >= EDGE_PX && x + width <= p->width_px - EDGE_PX)
+        pill(p, x, px[1], name, PAINT_SMALL, t->whole == n ? PALETTE_TEXT : PALETTE_TEXT_DIM, 1);
+}
+
+static void draw_time_axis(painter *p)
+{
+    axis_ticks t = ticks_of(p);
+    if (t.whole >= 0)
+        draw_tick(p, &t, t.whole); /* first, as the others mean nothing without it */
+    for (int n = 0; n < t.count; n++)
+        if (n != t.whole)
+            draw_tick(p, &t, n);
 }
 
 /* Charts run under the lines of text at the edges: a ground for them. */
@@ -186,24 +214,55 @@ static void draw_bars(painter *p)
     paint_rect(&p->paint, 0, p->height_px - bottom, p->width_px, bottom, ground);
 }
 
-static void draw_title(painter *p)
+/* The longest of some texts that is narrow enough; NULL: none is. */
+static const char *fitting(const painter *p, const char *const *texts, size_t count, float width_px, float size)
+{
+    for (size_t i = 0; i < count; i++)
+        if (paint_width(&p->paint, texts[i], size) <= width_px)
+            return texts[i];
+    return NULL;
+}
+
+/* Cut at its end until it fits. */
+static void cut_to(const painter *p, char *text, float width_px, float size)
+{
+    size_t bytes = strlen(text);
+    while (bytes > 4 && paint_width(&p->paint, text, size) > width_px) {
+        do
+            bytes--;
+        while (bytes > 0 && ((unsigned char)text[bytes] & 0xC0u) == 0x80u);
+        snprintf(text + bytes, sizeof LABEL_ELLIPSIS, "%s", LABEL_ELLIPSIS);
+    }
+}
+
+/* Returns where it ends. */
+static float draw_title(painter *p)
 {
     const layout *l = p->in->scene->layout;
     const catalog *c = p->in->scene->model->catalog;
     float y = 27 * p->scale, x = EDGE_PX * p->scale;
     char title[200];
     if (catalog_process_count(c) == 0)
-        return;
+        return x;
     if (l->groups.count > 1)
         snprintf(title, sizeof title, "%zu processes", l->groups.count);
     else
         panels_process_title(c, l->groups.count ? l->groups.items[0].process : 0, title);
-    x = paint_text(&p->paint, x, y, title, 16, PALETTE_TEXT) + 14 * p->scale;
+    cut_to(p, title, 0.55f * p->width_px - x, 16);
+    x = paint_text(&p->paint, x, y, title, 16, PALETTE_TEXT);
     char count[16];
     label_count((double)p->in->status->event_count, count);
     snprintf(title, sizeof title, "%zu %s  \xC2\xB7  %s events", l->lanes.count, l->lanes.count == 1 ? "thread" : "threads", count);
-    if (x + paint_width(&p->paint, title, PAINT_SMALL) < 0.55f * p->width_px) /* the corner line comes from the right */
-        paint_text(&p->paint, x, y, title, PAINT_SMALL, PALETTE_TEXT_DIM);
+    if (x + 14 * p->scale + paint_width(&p->paint, title, PAINT_SMALL) < 0.55f * p->width_px) /* the corner line comes from the right */
+        x = paint_text(&p->paint, x + 14 * p->scale, y, title, PAINT_SMALL, PALETTE_TEXT_DIM);
+    return x;
+}
+
+/* Right-aligned at x: nothing may lie over it. */
+static void corner_line(painter *p, float x, float y, const char *line, float size, uint32_t color)
+{
+    paint_right(&p->paint, x, y, line, size, color);
+    paint_take(p->in->taken, (paint_rect4){x - paint_width(&p->paint, line, size) - 20 * p->scale, y - size * p->scale, p->width_px, y + 5 * p->scale});
 }
 
 /* Right-aligned at x, with a red light before it. */
@@ -215,58 +274,73 @@ static void draw_recording(painter *p, float x, float y)
     copy_cut(name, sizeof name, s->recording);
     label_bytes(s->recorded_bytes, bytes);
     snprintf(line, sizeof line, "recording  %s  %s", name, bytes);
-    paint_right(&p->paint, x, y, line, PAINT_TEXT, PALETTE_TEXT);
+    corner_line(p, x, y, line, PAINT_TEXT, PALETTE_TEXT);
     quad_list_rect(p->paint.out, x - paint_width(&p->paint, line, PAINT_TEXT) - 1.8f * side, y - side, side, side, PALETTE_GC);
 }
 
-static void draw_corner(painter *p)
+/* What goes on, right-aligned at x: as much of it as there is room for behind left_px. */
+static void draw_figures(painter *p, float left_px, float x, float y)
 {
     const view_status *s = p->in->status;
-    char line[160], events[16], backlog[16], used[16], budget[16], other[16];
+    char all[160], most[128], some[64], least[32], events[16], backlog[16], used[16], budget[16];
     label_count(s->events_per_s, events);
     label_count((double)s->backlog_events, backlog);
     label_bytes(s->memory_bytes, used);
     label_bytes(s->memory_budget, budget);
+    snprintf(all, sizeof all, "%s events/s   backlog %s   %.0f frames/s   %s of %s", events, backlog, s->frames_per_s, used, budget);
+    snprintf(most, sizeof most, "%s events/s   backlog %s   %s of %s", events, backlog, used, budget);
+    snprintf(some, sizeof some, "%s events/s   backlog %s", events, backlog);
+    snprintf(least, sizeof least, s->ended ? "%s of %s" : "backlog %s", s->ended ? used : backlog, budget);
+    const char *const texts[] = {all, most, some, least};
+    size_t first = s->ended ? 3 : 0;
+    const char *text = fitting(p, texts + first, 4 - first, x - left_px - 20 * p->scale, PAINT_SMALL);
+    if (text)
+        corner_line(p, x, y, text, PAINT_SMALL, PALETTE_TEXT_DIM);
+}
+
+/* Returns how far down it reaches. */
+static float draw_corner(painter *p, float left_px)
+{
+    const view_status *s = p->in->status;
+    char line[160], events[16], other[16];
     float x = p->width_px - EDGE_PX * p->scale, y = 26 * p->scale, step = 19 * p->scale;
-    if (s->ended)
-        snprintf(line, sizeof line, "%s of %s", used, budget);
-    else
-        snprintf(line, sizeof line, "%s events/s   backlog %s   %.0f frames/s   %s of %s", events, backlog, s->frames_per_s, used, budget);
     if (!p->in->is_still)
-        paint_right(&p->paint, x, y, line, PAINT_SMALL, PALETTE_TEXT_DIM);
+        draw_figures(p, left_px, x, y);
     if (s->recording && !p->in->is_still)
         draw_recording(p, x, y += step);
     if (s->is_file && s->read_share < 1 && !p->in->is_still) {
         snprintf(line, sizeof line, "reading the recording: %.0f %%", floor(s->read_share * 100));
-        paint_right(&p->paint, x, y += step, line, PAINT_SMALL, PALETTE_TEXT_DIM);
+        corner_line(p, x, y += step, line, PAINT_SMALL, PALETTE_TEXT_DIM);
     }
     if (s->ended && !s->is_file && !p->in->is_still)
-        paint_right(&p->paint, x, y += step, "program ended \xE2\x80\x93 last picture", PAINT_TEXT, PALETTE_TEXT);
+        corner_line(p, x, y += step, "program ended \xE2\x80\x93 last picture", PAINT_TEXT, PALETTE_TEXT);
     if (s->evicted_count > 0) {
         label_count((double)s->evicted_count, events);
         label_count((double)s->span_count, other);
         snprintf(line, sizeof line, "the oldest %s of %s calls in outline only (--memory)", events, other);
-        paint_right(&p->paint, x, y += step, line, PAINT_SMALL, PALETTE_TEXT_DIM);
+        corner_line(p, x, y += step, line, PAINT_SMALL, PALETTE_TEXT_DIM);
     }
     if (s->writer_waits > 0) {
         label_count((double)s->writer_waits, events);
         snprintf(line, sizeof line, "the program waited %s times for this window (--buffer)", events);
-        paint_right(&p->paint, x, y += step, line, PAINT_SMALL, PALETTE_TEXT_DIM);
+        corner_line(p, x, y += step, line, PAINT_SMALL, PALETTE_TEXT_DIM);
     }
     if (s->dropped > 0) {
         label_count((double)s->dropped, events);
         snprintf(line, sizeof line, "%s events dropped", events);
-        paint_right(&p->paint, x, y += step, line, PAINT_TEXT, PALETTE_ACCENT);
+        corner_line(p, x, y += step, line, PAINT_TEXT, PALETTE_ACCENT);
     }
     if (s->note)
-        paint_right(&p->paint, x, y += step, s->note, PAINT_SMALL, PALETTE_ACCENT);
+        corner_line(p, x, y += step, s->note, PAINT_SMALL, PALETTE_ACCENT);
+    return y + 0.4f * step;
 }
 
 static void draw_paused(painter *p)
 {
     const char *state = "PAUSED", *way_out = "Space or L: back to now";
     float width = paint_width(&p->paint, state, 20), out_width = paint_width(&p->paint, way_out, PAINT_SMALL), gap = 14 * p->scale;
-    float total = width + gap + out_width, x = 0.5f * (p->width_px - total), pad = 14 * p->scale, y = 76 * p->scale;
+    float total = width + gap + out_width, x = 0.5f * (p->width_px - p->in->panel_px - total), pad = 14 * p->scale, y = fmaxf(76 * p->scale, p->in->find_px + 32 * p->scale);
+    paint_take(p->in->taken, (paint_rect4){x - pad, y - 25 * p->scale, x + total + pad, y + 13 * p->scale});
     paint_rect(&p->paint, x - pad, y - 25 * p->scale, total + 2 * pad, 36 * p->scale, PALETTE_PANEL);
     paint_rect(&p->paint, x - pad, y + 11 * p->scale, total + 2 * pad, 2 * p->scale, PALETTE_ACCENT);
     paint_text(&p->paint, x, y, state, 20, PALETTE_ACCENT);
@@ -288,7 +362,7 @@ static void draw_more_below(painter *p)
     }
     snprintf(line, sizeof line, "%u more below: drag, or Down", below);
     if (below > 0)
-        pill(p, 0.5f * (p->width_px - paint_width(&p->paint, line, PAINT_SMALL)), p->height_px - 78 * p->scale, line, PAINT_SMALL, PALETTE_ACCENT, 1);
+        pill(p, 0.5f * (p->width_px - p->in->panel_px - paint_width(&p->paint, line, PAINT_SMALL)), p->height_px - 78 * p->scale, line, PAINT_SMALL, PALETTE_ACCENT, 1);
 }
 
 static float draw_length_step(painter *p, float x, float y, uint32_t step)
@@ -389,11 +463,27 @@ static void draw_empty(painter *p)
     paint_text(&p->paint, 0.5f * (p->width_px - paint_width(&p->paint, what, 18)), 0.5f * p->height_px, what, 18, PALETTE_TEXT_DIM);
 }
 
-void panels_draw(const panels_input *in, font *f, quad_list *out)
+static painter painter_of(const panels_input *in, font *f, quad_list *out)
 {
     painter p = {.in = in, .scale = in->scene->scale, .width_px = in->scene->camera->width_px,
                  .height_px = in->scene->camera->height_px - in->strip_px};
     p.paint = (paint){.f = f, .out = out, .scale = p.scale, .width_px = p.width_px, .height_px = p.height_px};
+    return p;
+}
+
+void panels_draw_help(const panels_input *in, font *f, quad_list *out)
+{
+    painter p = painter_of(in, f, out);
+    draw_help(&p);
+}
+
+float panels_draw(const panels_input *in, font *f, quad_list *out)
+{
+    painter p = painter_of(in, f, out);
+    if (in->said.x1 > in->said.x0)
+        paint_take(in->taken, in->said);
+    if (in->is_paused)
+        draw_paused(&p);
     if (in->scene->layout->lanes.count == 0) {
         draw_empty(&p);
     } else {
@@ -403,11 +493,7 @@ void panels_draw(const panels_input *in, font *f, quad_list *out)
         draw_lane_names(&p);
         draw_time_axis(&p);
     }
-    draw_title(&p);
-    draw_corner(&p);
+    float corner_px = draw_corner(&p, draw_title(&p));
     draw_hint(&p, draw_legend(&p));
-    if (in->is_paused)
-        draw_paused(&p);
-    if (in->has_help)
-        draw_help(&p);
+    return corner_px;
 }

@@ -38,6 +38,7 @@ struct view {
     strip strip;
     float strip_px;       /* its height now; 0: there is none */
     quad_list quads;
+    paint_taken taken;    /* by what lies over the picture in this frame */
     inspect inspect;
     uint64_t base_ns;     /* the session's begin: what relative times count from */
     bool has_base, has_range;
@@ -144,13 +145,14 @@ static void build_boxes(view *v, const view_model *model, const view_status *sta
                         double time_s, scene_input *in)
 {
     float scale = v->desc.scale;
-    nav_scene measures = {.z_end = v->layout.z_end, .y_low = v->layout.y_low, .y_high = v->layout.y_high, .strip_px = v->strip_px};
+    nav_scene measures = {.z_end = v->layout.z_end, .y_low = v->layout.y_low, .y_high = v->layout.y_high, .strip_px = v->strip_px,
+                          .panel_px = v->desc.is_still ? 0 : inspect_panel_px(&v->inspect, (float)width_px)};
     nav_step(&v->nav, &measures, relative(v, model->now_ns), status->ended, time_s, width_px, height_px);
     *in = (scene_input){.model = model, .camera = &v->nav.camera, .pose = &v->nav.pose, .layout = &v->layout,
                         .base_ns = v->base_ns, .begin_ns = v->base_ns, .scale = scale, .focus = &v->inspect.focus, .tint = v->inspect.tint,
                         .measure_ns = {v->measure_ns[0], v->measure_ns[1]}};
     layout_desc desc = {.flame = v->nav.flame, .threads = v->nav.threads, .row_px = 15 * scale, .lane_px = 26 * scale, .stretch = v->nav.stretch,
-                        .units_per_px = nav_units_per_px(width_px, scale), .time_s = time_s};
+                        .units_per_px = nav_units_per_px(nav_free_px(&v->nav, width_px), scale), .time_s = time_s};
     desc.free_height_px = fmaxf((float)height_px - (PANELS_TOP_PX + PANELS_BOTTOM_PX) * scale - v->strip_px, 32);
     scene_range(in, &desc.begin_ns, &desc.end_ns);
     bool is_within = model->detail && model->detail_begin_ns <= desc.begin_ns && desc.end_ns <= model->detail_end_ns;
@@ -218,14 +220,21 @@ void view_build(view *v, const view_model *model, const view_status *status, uin
     v->quads.count = 0;
     scene_draw_labels(&v->scene, &in, v->font, &v->quads);
     paint p = {.f = v->font, .out = &v->quads, .scale = v->desc.scale, .width_px = (float)width_px, .height_px = (float)height_px};
-    if (v->layout.lanes.count > 0)
-        inspect_draw_notes(&v->inspect, &v->scene, &in, &p);
     panels_input panels = {.scene = &in, .built = &v->scene, .status = status,
-                           .is_paused = view_is_paused(v) && !v->desc.is_still && !status->ended && !v->inspect.find.is_open,
-                           .is_live = !status->ended && v->nav.is_following,
-                           .is_still = v->desc.is_still, .has_help = v->nav.has_help, .hint_alpha = hint_alpha(v), .strip_px = v->strip_px};
+                           .is_paused = view_is_paused(v) && !v->desc.is_still && !status->ended,
+                           .is_live = !status->ended && v->nav.is_following, .is_still = v->desc.is_still, .hint_alpha = hint_alpha(v),
+                           .strip_px = v->strip_px, .find_px = inspect_find_px(&v->inspect),
+                           .panel_px = v->desc.is_still ? 0 : inspect_panel_px(&v->inspect, (float)width_px), .taken = &v->taken};
+    v->taken.count = 0;
+    v->inspect.bottom_px = v->strip_px;
+    if (!v->desc.is_still)
+        panels.said = inspect_line_place(&v->inspect, &p);
     draw_strip(v, model, width_px, height_px);
-    panels_draw(&panels, v->font, &v->quads);
+    v->inspect.top_px = panels_draw(&panels, v->font, &v->quads);
+    if (v->layout.lanes.count > 0)
+        inspect_draw_notes(&v->inspect, &v->scene, &in, &p, &v->taken);
+    if (v->nav.has_help)
+        panels_draw_help(&panels, v->font, &v->quads);
     if (!v->desc.is_still)
         inspect_end(&v->inspect, &v->nav, &v->scene, &in, &p, frame_time_s);
     fill_frame(v, out);
