@@ -1,6 +1,7 @@
 /* What a session becomes: lanes and boxes, looked at as numbers, without a device. */
 #include "view_scenes.h"
 
+#include "view/camera.h"
 #include "view/layout.h"
 #include "view/palette.h"
 #include "view/panels.h"
@@ -491,7 +492,7 @@ TEST(a_small_budget_has_fewer_panes_of_gc_too)
         make_dense(&s);
         for (int i = 0; i < 150; i++)
             session_gc(&s, 3100 + i * 20, 3101 + i * 20);
-        CHECK_EQ(view_new(&v, &(view_desc){.is_software = true, .is_still = is_still, .begin_ns = SESSION_BEGIN_NS,
+        CHECK_EQ(view_new(&v, &(view_desc){.camera = VIEW_CAMERA_FLAME, .is_software = true, .is_still = is_still, .begin_ns = SESSION_BEGIN_NS,
                                            .end_ns = SESSION_BEGIN_NS + UINT64_C(6200000000)}), 0);
         for (int i = 0; i < 200 && !is_still; i++)
             view_frame_cost(v, 500, 1);
@@ -550,6 +551,89 @@ TEST(gc_pauses_are_glass_over_all_lanes_of_their_process_and_never_too_thin)
     }
     CHECK(least > 0.008f); /* a microsecond of 2.2 s would be 0.000007 */
     CHECK(widest > 1.8f * (frame.glass[0].high[2] - frame.glass[0].low[2]) || widest > 2);
+    view_delete(v);
+    session_delete(&s);
+}
+
+/* In each of count processes some threads, and 250 pauses in 5 s, which take a share of the time. */
+static void make_collecting(session *s, uint32_t count, uint32_t threads, double share)
+{
+    session_new(s);
+    for (uint32_t p = 0; p < count; p++) {
+        session_at(s, 1);
+        session_process(s, 100 + p, "ruby collecting.rb");
+        uint32_t run = session_method(s, "Foo#run", EV_METHOD_RUBY), deeper = session_method(s, "Foo#deeper", EV_METHOD_RUBY);
+        for (uint32_t t = 1; t <= threads; t++) {
+            session_thread(s, t, "", t == 1);
+            session_switch(s, t, t);
+            session_call(s, run);
+            for (uint32_t i = 0; i < (p == 1 ? 8u : 1u); i++)
+                session_call(s, deeper);
+        }
+        for (int i = 0; i < 250; i++)
+            session_gc(s, 10 + i * 20, 10 + i * 20 + 20 * share);
+        session_run(s);
+    }
+    session_at(s, 5100);
+}
+
+/* How red the whole is: panes by width and opacity. */
+static double redness(session *s, double *faintest)
+{
+    view *v = still_view(VIEW_CAMERA_SCENE, 0, 5000);
+    gpu_frame frame = built(v, s, &no_status);
+    double sum = 0;
+    *faintest = 1;
+    for (size_t i = 0; i < frame.glass_count; i++) {
+        double alpha = (double)(frame.glass[i].color >> 24) / 255;
+        sum += alpha * (double)(frame.glass[i].high[0] - frame.glass[i].low[0]);
+        *faintest = fmin(*faintest, alpha);
+    }
+    view_delete(v);
+    session_delete(s);
+    return sum / CAMERA_FILM;
+}
+
+TEST(panes_of_gc_show_what_share_of_the_time_it_takes_of_one_thread_or_of_many)
+{
+    session s;
+    double faintest, last = 0;
+    for (uint32_t threads = 1; threads <= 16; threads *= 4) {
+        make_collecting(&s, 1, threads, 0.05);
+        double little = redness(&s, &faintest);
+        CHECK(faintest > 0.05); /* blending in bytes would lose it */
+        make_collecting(&s, 1, threads, 0.3);
+        double much = redness(&s, &faintest);
+        CHECK(faintest > 0.05);
+        if (much < 3 * little)
+            TEST_FAILED("%u threads: 30 %% of GC is only %.3f red, 5 %% is %.3f", threads, much, little);
+        CHECK(last == 0 || (much < 3 * last && last < 3 * much));
+        last = much;
+    }
+}
+
+TEST(in_the_flame_chart_panes_of_gc_lie_over_lanes_of_their_process_alone)
+{
+    session s;
+    make_collecting(&s, 3, 2, 0.1);
+    view *v = still_view(VIEW_CAMERA_FLAME, 0, 5000);
+    gpu_frame frame = built(v, &s, &no_status);
+    CHECK(frame.glass_count > 30);
+    /* Of lanes by process: what calls and states take of the height. */
+    float low[3] = {INFINITY, INFINITY, INFINITY}, high[3] = {-INFINITY, -INFINITY, -INFINITY};
+    for (size_t i = 0; i < frame.box_count; i++) {
+        view_box_ref ref;
+        if (!view_box_of(v, frame.boxes[i].id, &ref) || ref.kind > VIEW_BOX_GVL)
+            continue;
+        low[ref.process] = fminf(low[ref.process], frame.boxes[i].low[1]);
+        high[ref.process] = fmaxf(high[ref.process], frame.boxes[i].high[1]);
+    }
+    for (size_t i = 0; i < frame.glass_count; i++) {
+        uint32_t over = 0;
+        for (uint32_t process = 0; process < 3; process++)
+            over += frame.glass[i].low[1] < high[process] && frame.glass[i].high[1] > low[process];
+        CHECK_EQ(over, 1);
+    }
     view_delete(v);
     session_delete(&s);
 }

@@ -29,9 +29,12 @@
 #define GLASS_MIN 48u
 #define BOXES_PER_PANE 40u
 #define GLASS_ALPHA_MAX 0.30f
-#define GLASS_COVER_MAX 0.16f /* of the picture under full panes; where they take more they are fainter, so that it stays readable */
-#define GLASS_ALPHA_SUM 0.52f
-#define GLASS_ALPHA_MIN 0.055f /* a pause is seen, however many there are */
+#define GLASS_ALPHA_FLAT 0.26f  /* of a pane in a chart, where it is as wide as its time: what is behind it stays readable */
+#define GLASS_ALPHA_SUM 0.60f   /* of all panes behind each other, at most, … */
+#define GLASS_SUM_LEAST 0.15f   /* … at least, … */
+#define GLASS_SUM_A_SHARE 1.6f  /* … and for each share of the time that is GC */
+#define GLASS_ALPHA_MIN 0.09f  /* a pause is seen; and fainter panes would get lost in bytes, however many there are */
+#define GLASS_FEWEST 10.0f
 #define MEASURE_ALPHA 0.14f
 #define SPANS_MAX 4096u      /* bars of the program's own spans */
 #define SPAN_FOLD_PX 4.0f    /* shorter than this they are folded */
@@ -806,35 +809,79 @@ static void add_gc_mark(scene *s, const scene_input *in, const row *panes, const
         s->pauses.items[id - 1].mark = (uint32_t)boxes;
 }
 
-/* Finer than panes, which cover many pixels each: a mark that stands for pauses far from each other says that all is GC. */
-static void add_gc_marks(scene *s, const scene_input *in, const row *panes)
+/* What GC takes of the time that is in sight, by s->nodes[0, count). */
+static float pause_share(const scene *s, const row *r, size_t count)
+{
+    uint64_t busy_ns = 0, all_ns = r->ns[1] - r->ns[0];
+    for (size_t i = 0; i < count; i++)
+        busy_ns += s->nodes[i].end_ns > r->ns[0] && s->nodes[i].begin_ns < r->ns[1] ? s->nodes[i].busy_ns : 0;
+    return all_ns ? fminf((float)((double)busy_ns / (double)all_ns), 1) : 0;
+}
+
+/* Finer than panes, which cover many pixels each: a mark that stands for pauses far from each other says that all is GC. Returns
+ * what GC takes of the time in sight. */
+static float add_gc_marks(scene *s, const scene_input *in, const row *panes)
 {
     size_t most = s->budget / 4 / catalog_process_count(in->model->catalog);
     size_t count = ask_pauses(s, in, panes, most < GLASS_MIN ? GLASS_MIN : most > SCENE_NODES ? SCENE_NODES : most);
     for (size_t i = 0; i < count; i++)
         add_gc_mark(s, in, panes, &s->nodes[i]);
+    return pause_share(s, panes, count);
 }
 
-/* Seen from the side, the panes of many pauses lie behind each other: together they may hide half of what is behind them,
- * and little more. */
-static float glass_alpha(const scene_input *in, float depth, size_t count)
+/* Panes that a ray crosses beside its first one, for each pane: seen from the side they lie behind each other. */
+static float layers_a_pane(const scene_input *in, const row *r)
 {
     float aslant = tanf(fabsf(in->pose->yaw_rad)) + 0.25f;
-    float layers = 1 + (1 - in->pose->flatness) * (float)count * depth * aslant / (float)CAMERA_FILM;
-    return fminf(GLASS_ALPHA_MAX, 1 - powf(1 - GLASS_ALPHA_SUM, 1 / layers));
+    return (1 - in->pose->flatness) * (r->z[1] - r->z[0]) * aslant / (float)CAMERA_FILM;
 }
 
-/* The share of the row that the panes of s->nodes[0, count) take on the screen. */
-static float glass_cover(const scene *s, const scene_input *in, const row *r, size_t count)
+/* How much panes behind each other may hide together: it follows the share of the time that they stand for. */
+static float glass_sum(const scene_input *in, float share)
 {
-    float units = 0, least = units_of(r, 1.5f * in->scale), x0, x1;
-    for (size_t i = 0; i < count; i++)
-        if (visible_part(in, r, s->nodes[i].begin_ns, s->nodes[i].end_ns, &x0, &x1))
-            units += fmaxf(x1 - x0, least);
-    return units / fmaxf(r->x[1] - r->x[0], 1e-3f);
+    return mixf(fminf(GLASS_SUM_LEAST + GLASS_SUM_A_SHARE * share, GLASS_ALPHA_SUM), GLASS_ALPHA_FLAT, in->pose->flatness);
 }
 
-/* A process's pauses lie across all lanes of its group. */
+/* So many that none is too faint to be drawn. */
+static size_t panes_max(const scene *s, const scene_input *in, const row *r, float sum)
+{
+    size_t most = s->budget / BOXES_PER_PANE;
+    most = most < GLASS_MIN ? GLASS_MIN : most > GLASS_MAX ? GLASS_MAX : most;
+    float layers = logf(1 - sum) / logf(1 - GLASS_ALPHA_MIN), count = (layers - 1) / fmaxf(layers_a_pane(in, r), 1e-4f);
+    return count < (float)most ? (size_t)fmaxf(count, GLASS_FEWEST) : most;
+}
+
+/* How much of what is drawn of a pane is GC. */
+static float pane_share(const scene_input *in, const row *r, const history_node *node)
+{
+    float length = scene_x(in, node->end_ns) - scene_x(in, node->begin_ns), least = units_of(r, 1.5f * in->scale);
+    return history_busy_share(node) * fminf(length / least, 1);
+}
+
+static void add_panes(scene *s, const scene_input *in, const row *r, float share)
+{
+    float sum = glass_sum(in, share);
+    size_t count = ask_pauses(s, in, r, panes_max(s, in, r, sum));
+    float alpha = 1 - powf(1 - sum, 1 / (1 + (float)count * layers_a_pane(in, r)));
+    for (size_t i = 0; i < count; i++) {
+        float its = pane_share(in, r, &s->nodes[i]), own = alpha * mixf(1, its, in->pose->flatness);
+        own = clampf(own, fminf(GLASS_ALPHA_MIN, alpha), GLASS_ALPHA_MAX);
+        /* In the scene, where its place says little, a pane that stands for several is as wide as their time. */
+        uint64_t begin_ns = s->nodes[i].begin_ns, length_ns = s->nodes[i].end_ns - begin_ns;
+        double wide = (double)mixf(history_busy_share(&s->nodes[i]), 1, in->pose->flatness);
+        add_glass(s, in, r, begin_ns, begin_ns + (uint64_t)(wide * (double)length_ns), palette_alpha(PALETTE_GC, own), add_pause(s, r, &s->nodes[i], false));
+    }
+}
+
+/* In the flame chart the group's lanes end below those of the one before. */
+static float group_top(const layout *l, const layout_group *group)
+{
+    const layout_lane *first = &l->lanes.items[group->lane_begin];
+    float above = group->lane_begin > 0 ? l->lanes.items[group->lane_begin - 1].y_floor - l->row_height : l->y_high;
+    return fminf(first->y_floor + l->tallest, above);
+}
+
+/* A process's pauses lie across all lanes of its group, and of no other. */
 static void add_gc(scene *s, const scene_input *in, const layout_group *group, uint32_t process)
 {
     const layout *l = in->layout;
@@ -844,23 +891,16 @@ static void add_gc(scene *s, const scene_input *in, const layout_group *group, u
     r.z[0] = first->z_begin;
     r.z[1] = last->z_end;
     r.y[0] = mixf(FLOOR_Y, last->y_floor - l->row_height, l->flame);
-    r.y[1] = mixf(l->tallest * 1.06f + 0.12f, first->y_floor + l->tallest, l->flame);
+    r.y[1] = mixf(l->tallest * 1.06f + 0.12f, group_top(l, group), l->flame);
     if (track == SIM_TRACK_NONE || !aim_row(s, in, &r, r.y[0], r.y[1]))
         return;
-    add_gc_marks(s, in, &r);
-    size_t panes_max = s->budget / BOXES_PER_PANE;
-    panes_max = panes_max < GLASS_MIN ? GLASS_MIN : panes_max > GLASS_MAX ? GLASS_MAX : panes_max;
-    size_t count = ask_pauses(s, in, &r, panes_max);
-    float alpha = glass_alpha(in, r.z[1] - r.z[0], count) * fminf(1, GLASS_COVER_MAX / fmaxf(glass_cover(s, in, &r, count), 1e-3f));
-    for (size_t i = 0; i < count; i++) {
-        float busy = history_busy_share(&s->nodes[i]), own_alpha = fmaxf(fminf(GLASS_ALPHA_MIN, alpha), alpha * (0.15f + 0.85f * busy));
-        add_glass(s, in, &r, s->nodes[i].begin_ns, s->nodes[i].end_ns, palette_alpha(PALETTE_GC, own_alpha), add_pause(s, &r, &s->nodes[i], false));
-    }
+    float share = add_gc_marks(s, in, &r);
+    add_panes(s, in, &r, share);
     sim_span open;
     if (view_open_frame(in->model, track, 0, &open) && open.begin_ns < in->model->now_ns) {
         uint64_t length_ns = in->model->now_ns - open.begin_ns;
         history_node node = {.begin_ns = open.begin_ns, .end_ns = in->model->now_ns, .busy_ns = length_ns, .longest_ns = length_ns, .span_count = 1};
-        add_glass(s, in, &r, open.begin_ns, in->model->now_ns, palette_alpha(PALETTE_GC, alpha), add_pause(s, &r, &node, true));
+        add_glass(s, in, &r, open.begin_ns, in->model->now_ns, palette_alpha(PALETTE_GC, glass_sum(in, share)), add_pause(s, &r, &node, true));
     }
 }
 
