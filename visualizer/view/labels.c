@@ -132,8 +132,7 @@ static void fill_face(cells *grid, const camera *c, const row_lines *r, int face
 static bool is_same_row(const scene *s, size_t a, size_t b)
 {
     const view_box_ref *left = &s->refs.items[a], *right = &s->refs.items[b];
-    bool is_beside = left->kind != VIEW_BOX_GVL || s->boxes.items[a].low[2] == s->boxes.items[b].low[2]; /* of a state's bands */
-    return left->track == right->track && left->depth == right->depth && s->boxes.items[a].low[1] == s->boxes.items[b].low[1] && is_beside;
+    return left->track == right->track && left->depth == right->depth && s->boxes.items[a].low[1] == s->boxes.items[b].low[1];
 }
 
 static bool has_label(const scene *s, size_t box) { return s->labelled.items[box / 32] >> (box % 32) & 1; }
@@ -145,6 +144,10 @@ static void fill_lane(const scene *s, const scene_input *in, cells *grid, size_t
     row_lines lines;
     for (size_t i = begin; i < end;) {
         const gpu_box *box = &s->boxes.items[i];
+        if (s->refs.items[i].kind == VIEW_BOX_GVL) { /* a strip lies flat at the foot of its own lane's boxes: it hides none */
+            i++;
+            continue;
+        }
         if (i == begin || !is_same_row(s, i, i - 1)) {
             gpu_box whole = scene_whole_box(s, in, i);
             set_lines(&lines, c, &whole, grid->cell_px);

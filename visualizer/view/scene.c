@@ -783,7 +783,8 @@ static uint32_t add_pause(scene *s, const row *r, const history_node *node, bool
 /* s->nodes[0, n): what of the row is in sight, coarser until it is less than max. */
 static size_t ask_pauses(scene *s, const scene_input *in, const row *r, size_t max)
 {
-    for (uint64_t resolution = resolution_ns(in, r, r->x[0], r->x[1], 1.5f);; resolution *= 2) {
+    uint64_t finest = resolution_ns(in, r, r->x[0], r->x[1], 1.5f), enough = rounded_resolution((double)(r->ns[1] - r->ns[0]) / (double)(4 * max));
+    for (uint64_t resolution = finest > enough ? finest : enough;; resolution *= 2) {
         size_t count = history_query_cells(in->history, r->track, 0, asked_from(r->ns[0], resolution), asked_to(r->ns[1], resolution), resolution,
                                            s->nodes, SCENE_NODES);
         if (count < max)
