@@ -9,12 +9,26 @@
 #include "view/font.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 typedef struct text_place {
     float x0, y0, x1, y1;
     size_t first; /* quad */
 } text_place;
+
+static font *text_font_made;
+static void text_font_free(void) { font_delete(text_font_made); }
+
+/* Made once, as that takes longer than all the rest. */
+static font *text_font(void)
+{
+    if (!text_font_made) {
+        CHECK_EQ(font_new(&text_font_made), 0);
+        atexit(text_font_free);
+    }
+    return text_font_made;
+}
 
 static bool text_is_at(const gpu_frame *frame, size_t first, const quad_list *wanted)
 {
@@ -29,10 +43,9 @@ static bool text_is_at(const gpu_frame *frame, size_t first, const quad_list *wa
 /* From quad from on. False: the frame does not say it. out: may be NULL. */
 static bool text_find_from(const gpu_frame *frame, size_t from, const char *text, text_place *out)
 {
-    font *f;
     quad_list wanted = {0};
     bool is_found = false;
-    CHECK_EQ(font_new(&f), 0);
+    font *f = text_font();
     if (font_problem(f))
         TEST_SKIP(font_problem(f));
     font_draw(f, &wanted, 0, 0, 0, text, strlen(text), 12, 0);
@@ -48,7 +61,6 @@ static bool text_find_from(const gpu_frame *frame, size_t from, const char *text
         }
     }
     quad_list_free(&wanted);
-    font_delete(f);
     return is_found;
 }
 

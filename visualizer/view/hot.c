@@ -8,7 +8,8 @@
 
 #define NEARLY 1.3 /* a caller this much older than what it has called is a call of its own */
 #define DEPTH_MAX 20000u /* frames of a stack that are looked at */
-#define FIBERS_MAX 64u   /* … and fibers of a thread that have frames */
+#define FIBERS_MAX 64u   /* … and fibers of a thread that have frames, … */
+#define FIBERS_SEEN_MAX 4096u /* … among so many: a thread may have had any number of them */
 
 static hot_method *entry_of(hot *h, uint32_t process, uint32_t number)
 {
@@ -112,8 +113,9 @@ static uint32_t running_fiber(const calls_query *q, uint64_t at_ns, uint32_t thr
 {
     const catalog *c = q->model->catalog;
     uint64_t newest_ns = 0;
-    uint32_t best = 0, looked = 0;
-    for (uint32_t id = catalog_thread_at(c, thread)->first_fiber; id != CATALOG_NONE && looked < FIBERS_MAX; id = catalog_fiber_at(c, id)->next) {
+    uint32_t best = 0, looked = 0, seen = 0;
+    for (uint32_t id = catalog_thread_at(c, thread)->first_fiber; id != CATALOG_NONE && looked < FIBERS_MAX && seen < FIBERS_SEEN_MAX;
+         id = catalog_fiber_at(c, id)->next, seen++) {
         const catalog_fiber *fiber = catalog_fiber_at(c, id);
         sim_span frame;
         if (fiber->begin_ns > at_ns || !calls_open_at(q, fiber->track, 0, at_ns, &frame))
