@@ -89,13 +89,15 @@ static void make_small(session *s)
     session_event(s, EV_CUT, 0, session_position(s, 60));
 }
 
-static int64_t self_ms(const hot *h, uint32_t method)
+static uint64_t self_ns(const hot *h, uint32_t method)
 {
     for (uint32_t i = 0; i < h->method_count; i++)
         if (h->methods[i].method.number == method)
-            return (h->methods[i].self_ns + 500000) / 1000000;
-    return -1;
+            return h->methods[i].self_ns;
+    return 0;
 }
+
+static uint64_t self_ms(const hot *h, uint32_t method) { return (self_ns(h, method) + 500000) / 1000000; }
 
 TEST(the_hottest_methods_are_those_with_most_time_of_their_own)
 {
@@ -115,6 +117,7 @@ TEST(the_hottest_methods_are_those_with_most_time_of_their_own)
     CHECK_EQ(self_ms(&h, nap), 10);
     CHECK_EQ(h.methods[0].method.number, hold);
     CHECK_EQ(h.methods[4].method.number, nap);
+    hot_free(&h);
     stage_delete(&st);
 }
 
@@ -129,9 +132,217 @@ TEST(only_what_is_in_sight_is_hot)
     stage_build(&st);
     h = (hot){0};
     hot_update(&h, &st.scene, &st.in, 1);
-    int64_t in_sight = self_ms(&h, b);
+    uint64_t in_sight = self_ms(&h, b);
     CHECK(in_sight >= 5 && in_sight <= 6); /* the picture is a little wider than what it was asked to show */
-    CHECK_EQ(self_ms(&h, hold), -1);
+    CHECK_EQ(self_ns(&h, hold), 0);
+    hot_free(&h);
+    stage_delete(&st);
+}
+
+/* ---- self times of a program at random, beside the sums that are kept as it runs ------------------------------------ */
+
+enum { METHODS = 9, FIBERS = 12, DEPTH_MAX = 60 };
+
+typedef struct chance { /* the program, and what each method's self time is between from and to */
+    session session;
+    uint64_t seed, at_ns, from_ns, to_ns, self_ns[METHODS + 1], calls;
+    uint32_t stacks[FIBERS + 1][DEPTH_MAX], depths[FIBERS + 1], threads[FIBERS + 1];
+    uint32_t left_out; /* a thread that does not count */
+} chance;
+
+/* Each fiber's time goes to its innermost call, also where it waits. */
+static void chance_wait(chance *c, uint64_t ns)
+{
+    uint64_t begin = c->at_ns > c->from_ns ? c->at_ns : c->from_ns, end = c->at_ns + ns < c->to_ns ? c->at_ns + ns : c->to_ns;
+    for (uint32_t f = 1; f <= FIBERS && end > begin; f++)
+        if (c->depths[f] > 0 && c->threads[f] != c->left_out)
+            c->self_ns[c->stacks[f][c->depths[f] - 1]] += end - begin;
+    c->at_ns += ns;
+    c->session.now_ns = c->at_ns;
+}
+
+static void chance_call(chance *c, uint32_t fiber, uint32_t method)
+{
+    session_call(&c->session, method);
+    c->stacks[fiber][c->depths[fiber]++] = method;
+    c->calls++;
+}
+
+/* A turn of a fiber: on its way up or down, or in a dense burst of two methods that take turns. */
+static void chance_turn(chance *c)
+{
+    uint32_t fiber = (uint32_t)test_random_below(&c->seed, FIBERS) + 1;
+    session_switch(&c->session, fiber, c->threads[fiber]);
+    for (uint64_t steps = test_random_below(&c->seed, 30); steps-- > 0;) {
+        chance_wait(c, test_random_below(&c->seed, 3000));
+        bool goes_up = c->depths[fiber] == 0 || (c->depths[fiber] < DEPTH_MAX - 1 && test_random_below(&c->seed, 100) < 52);
+        if (goes_up) {
+            chance_call(c, fiber, (uint32_t)test_random_below(&c->seed, METHODS - 2) + 1);
+        } else {
+            session_return(&c->session);
+            c->depths[fiber]--;
+        }
+    }
+    for (uint64_t leaves = test_random_below(&c->seed, 4) == 0 ? test_random_below(&c->seed, 300) : 0; leaves-- > 0;) {
+        chance_call(c, fiber, leaves % 2 ? METHODS - 1 : METHODS);
+        chance_wait(c, leaves % 2 ? 30 : 20);
+        session_return(&c->session);
+        c->depths[fiber]--;
+        chance_wait(c, 10);
+    }
+}
+
+/* FIBERS fibers, two a thread, take turns; from and to are shares of the time that it takes. */
+static void chance_run(chance *c, uint64_t seed, uint32_t turns, uint64_t turn_ns, double from, double to, uint32_t left_out)
+{
+    *c = (chance){.seed = seed, .at_ns = SESSION_BEGIN_NS, .left_out = left_out};
+    c->from_ns = SESSION_BEGIN_NS + (uint64_t)(from * (double)(turns * turn_ns));
+    c->to_ns = SESSION_BEGIN_NS + (uint64_t)(to * (double)(turns * turn_ns));
+    session_new(&c->session);
+    session_process(&c->session, 7, "ruby chance.rb");
+    for (int i = 0; i < METHODS; i++)
+        session_method(&c->session, (const char *[]){"A#a", "A#b", "A#c", "A#d", "A#e", "A#f", "A#g", "B#odd", "B#even"}[i], EV_METHOD_RUBY);
+    for (uint32_t f = 1; f <= FIBERS; f++) {
+        c->threads[f] = (f + 1) / 2;
+        if (f % 2)
+            session_thread(&c->session, c->threads[f], f == 1 ? "" : "worker", f == 1);
+    }
+    for (uint32_t i = 0; i < turns; i++) {
+        uint64_t end_ns = SESSION_BEGIN_NS + (i + 1) * turn_ns;
+        chance_turn(c);
+        if (c->at_ns < end_ns)
+            chance_wait(c, end_ns - c->at_ns);
+        if (i % 64 == 0)
+            session_run(&c->session);
+    }
+}
+
+/* Frame by frame until nothing is to be told anew; how many frames. */
+static uint32_t tell(hot *h, stage *st)
+{
+    uint32_t frames = 0;
+    *h = (hot){0};
+    do {
+        hot_update(h, &st->scene, &st->in, 0.02);
+        frames++;
+    } while (hot_is_behind(h) && frames < 10000);
+    return frames;
+}
+
+/* The stage shows the program's from and to; nothing is drawn of it. */
+static void chance_stage(chance *c, stage *st)
+{
+    stage_new(st, &c->session);
+    st->scene.begin_ns = c->from_ns;
+    st->scene.end_ns = c->to_ns;
+    st->scene.refs.count = 0;
+}
+
+TEST(self_times_are_those_of_every_call_whatever_is_drawn_of_it)
+{
+    static chance c;
+    static hot h;
+    stage st;
+    for (uint64_t seed = 1; seed <= 6; seed++) {
+        uint32_t left_out = seed % 3 == 0 ? 1 : 0; /* the main thread */
+        chance_run(&c, seed, 600, 60000, seed % 2 ? 0 : 0.31, seed % 2 ? 1 : 0.64, left_out);
+        chance_stage(&c, &st);
+        find_set(&st.find, left_out ? "thread:worker" : "");
+        tell(&h, &st);
+        CHECK(h.is_exact);
+        CHECK_EQ(h.sight_ns, c.to_ns - c.from_ns);
+        for (uint32_t m = 1; m <= METHODS; m++)
+            CHECK_EQ(self_ns(&h, m), c.self_ns[m]);
+        for (uint32_t i = 1; i < h.method_count; i++)
+            CHECK(h.methods[i - 1].self_ns >= h.methods[i].self_ns);
+        hot_free(&h);
+        stage_delete(&st);
+    }
+}
+
+TEST(of_too_many_calls_a_part_tells_each_methods_share_and_it_is_said)
+{
+    static chance c;
+    static hot h;
+    stage st;
+    chance_run(&c, 5, 9000, 60000, 0, 1, 0);
+    chance_stage(&c, &st);
+    CHECK(c.calls > 2 * HOT_EXACT_MAX && c.calls < HOT_EXACT_MAX_STILL);
+    h = (hot){0};
+    while (!h.is_filled)
+        hot_update(&h, &st.scene, &st.in, 0.02);
+    CHECK(!h.is_exact && hot_is_behind(&h));
+    double all = 0, wrong = 0;
+    for (uint32_t m = 1; m <= METHODS; m++) {
+        all += (double)c.self_ns[m];
+        wrong += fabs((double)self_ns(&h, m) - (double)c.self_ns[m]);
+    }
+    CHECK(wrong < 0.2 * all);
+    double odd = (double)self_ns(&h, METHODS - 1), even = (double)self_ns(&h, METHODS); /* they take turns, 30 ns and 20 */
+    CHECK(odd > 1.2 * even && odd < 1.9 * even);
+    hot_free(&h);
+    tell(&h, &st); /* the film stands still: by and by all calls are read */
+    CHECK(h.is_exact);
+    for (uint32_t m = 1; m <= METHODS; m++)
+        CHECK_EQ(self_ns(&h, m), c.self_ns[m]);
+    hot_free(&h);
+    stage_delete(&st);
+}
+
+TEST(of_a_film_that_moves_each_list_is_of_one_stretch_of_time)
+{
+    static chance c;
+    static hot h;
+    stage st;
+    chance_run(&c, 9, 1500, 60000, 0.2, 0.9, 0);
+    chance_stage(&c, &st);
+    CHECK(c.calls > 3 * SELFTIME_STEP);
+    h = (hot){0};
+    uint32_t lists = 0;
+    for (int frame = 0; frame < 200; frame++) {
+        hot_update(&h, &st.scene, &st.in, 0.02);
+        if (h.is_filled && lists == 0) { /* of where the film was when it was begun with */
+            for (uint32_t m = 1; m <= METHODS; m++)
+                CHECK_EQ(self_ns(&h, m), c.self_ns[m]);
+            lists++;
+        }
+        st.scene.begin_ns += 10000;
+        st.scene.end_ns += 10000;
+    }
+    CHECK_EQ(lists, 1);
+    CHECK(h.selftime.begin_ns > c.from_ns + 1500000);
+    CHECK(hot_is_behind(&h));
+    hot_free(&h);
+    stage_delete(&st);
+}
+
+TEST(of_calls_that_memory_has_let_go_self_times_are_near_the_truth_and_it_is_said)
+{
+    enum { COUNT = 400000 };
+    session s;
+    stage st;
+    static hot h;
+    history *small;
+    make_small(&s);
+    stage_new(&st, &s);
+    CHECK_EQ(history_new(&small, HISTORY_BUDGET_MIN), 0);
+    uint32_t track = catalog_fiber_at(s.catalog, 0)->track;
+    for (uint64_t i = 0; i < COUNT; i++) { /* run, for 80 of 100 ns over a */
+        uint64_t at_ns = SESSION_BEGIN_NS + i * 100;
+        sim_span spans[2] = {{.begin_ns = at_ns, .end_ns = at_ns + 90, .value = run}, {.begin_ns = at_ns + 5, .end_ns = at_ns + 85, .value = a, .depth = 1}};
+        CHECK_EQ(history_append(small, track, spans, 2), 0);
+    }
+    CHECK(history_stats_of(small).evicted_end_ns > SESSION_BEGIN_NS);
+    st.in.history = small;
+    st.scene.begin_ns = SESSION_BEGIN_NS;
+    st.scene.end_ns = SESSION_BEGIN_NS + COUNT * 100;
+    tell(&h, &st);
+    CHECK(!h.is_exact);
+    CHECK_EQ(h.methods[0].method.number, a);
+    CHECK(self_ns(&h, a) > COUNT * 75 && self_ns(&h, a) < COUNT * 85);
+    CHECK(self_ns(&h, run) > COUNT * 8 && self_ns(&h, run) < COUNT * 12);
+    hot_free(&h);
+    history_delete(small);
     stage_delete(&st);
 }
 
@@ -149,6 +360,7 @@ TEST(of_open_calls_those_are_told_that_began_apart)
     CHECK_EQ(h.open[1].method.number, nap);
     CHECK(h.open[0].is_first && !h.open[1].is_first);
     CHECK_EQ(h.open[0].begin_ns, SESSION_BEGIN_NS + 110000000);
+    hot_free(&h);
     stage_delete(&st);
 }
 
@@ -176,6 +388,7 @@ TEST(of_a_deep_stack_the_longest_open_calls_are_told_and_never_more_than_a_few)
     CHECK_EQ(h.open_count, HOT_OPEN_A_THREAD);
     CHECK_EQ(h.open[0].method.number, methods[0]);
     CHECK_EQ(h.open[1].method.number, methods[1]);
+    hot_free(&h);
     stage_delete(&st);
 }
 

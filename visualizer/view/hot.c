@@ -2,8 +2,6 @@
 
 #include "view/calls.h"
 
-#include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define NEARLY 1.3 /* a caller this much older than what it has called is a call of its own */
@@ -11,84 +9,90 @@
 #define FIBERS_MAX 64u   /* … and fibers of a thread that have frames, … */
 #define FIBERS_SEEN_MAX 4096u /* … among so many: a thread may have had any number of them */
 
-static hot_method *entry_of(hot *h, uint32_t process, uint32_t number)
+void hot_free(hot *h) { selftime_free(&h->selftime); }
+
+/* Into the list, if it is among the hottest. */
+static void rank(hot *h, focus_method method, uint64_t self_ns)
 {
-    uint32_t at = (number * 2654435761u ^ process * 40503u) % HOT_TABLE;
-    for (uint32_t tries = 0; tries < 64; tries++, at = (at + 1) % HOT_TABLE) {
-        hot_method *e = &h->table[at];
-        if (e->method.process == CATALOG_NONE)
-            e->method = (focus_method){process, number};
-        if (focus_is_one(e->method, (focus_method){process, number}))
-            return e;
-    }
-    return NULL;
+    uint32_t at = h->method_count;
+    while (at > 0 && h->methods[at - 1].self_ns < self_ns)
+        at--;
+    if (at == HOT_METHODS)
+        return;
+    h->method_count += h->method_count < HOT_METHODS;
+    memmove(h->methods + at + 1, h->methods + at, (h->method_count - at - 1) * sizeof *h->methods);
+    h->methods[at] = (hot_method){method, self_ns};
 }
 
-/* What of a box's time is in sight. */
-static int64_t seen_ns(const scene *s, const view_box_ref *r)
+static void rank_all(hot *h)
 {
-    uint64_t from = r->begin_ns > s->begin_ns ? r->begin_ns : s->begin_ns, to = r->end_ns < s->end_ns ? r->end_ns : s->end_ns;
-    if (to <= from)
-        return 0;
-    double share = (double)(to - from) / (double)(r->end_ns - r->begin_ns);
-    return (int64_t)((double)r->busy_ns * share);
-}
-
-/* The end of the run of boxes of one row that begins at first; boxes of another kind in it are left out later. */
-static size_t row_end(const scene *s, size_t first)
-{
-    const view_box_ref *r = s->refs.items;
-    size_t i = first + 1;
-    while (i < s->refs.count && r[i].track == r[first].track && r[i].depth == r[first].depth)
-        i++;
-    return i;
-}
-
-/* Rows come from the top down, and in a row the latest first: the row after this one is what it stands on. */
-static void take_row(hot *h, const scene *s, size_t begin, size_t end)
-{
-    const view_box_ref *r = s->refs.items;
-    size_t below = end, below_end = end;
-    if (end < s->refs.count && r[end].track == r[begin].track)
-        below_end = row_end(s, end);
-    for (size_t i = begin; i < end; i++) {
-        if (!view_box_is_call(&r[i]))
-            continue;
-        int64_t ns = seen_ns(s, &r[i]);
-        hot_method *own = entry_of(h, r[i].process, r[i].value), *caller = NULL;
-        if (own) {
-            own->self_ns += ns;
-            own->calls += r[i].span_count;
-        }
-        while (below < below_end && (r[below].begin_ns > r[i].begin_ns || !view_box_is_call(&r[below])))
-            below++;
-        if (below < below_end)
-            caller = entry_of(h, r[below].process, r[below].value);
-        if (caller)
-            caller->self_ns -= ns;
-    }
-}
-
-static int hotter_first(const void *a, const void *b)
-{
-    const hot_method *x = a, *y = b;
-    return x->self_ns > y->self_ns ? -1 : x->self_ns < y->self_ns;
-}
-
-static void find_methods(hot *h, const scene *s)
-{
-    for (size_t i = 0; i < HOT_TABLE; i++)
-        h->table[i] = (hot_method){.method = FOCUS_NOTHING};
-    for (size_t begin = 0, end; begin < s->refs.count; begin = end) {
-        end = row_end(s, begin);
-        take_row(h, s, begin, end);
-    }
-    qsort(h->table, HOT_TABLE, sizeof *h->table, hotter_first);
+    const selftime *t = &h->selftime;
     h->method_count = 0;
-    while (h->method_count < HOT_METHODS && h->table[h->method_count].self_ns > 0)
-        h->method_count++;
-    memcpy(h->methods, h->table, h->method_count * sizeof *h->methods);
+    for (uint32_t process = 0; process < t->methods.count; process++)
+        for (uint32_t number = 0; number < t->methods.items[process].count; number++)
+            if (t->methods.items[process].items[number] > 0)
+                rank(h, (focus_method){process, number}, (uint64_t)((double)t->methods.items[process].items[number] * t->scale));
+    h->sight_ns = t->end_ns - t->begin_ns;
+    h->is_exact = t->is_exact;
+    h->is_filled = true;
 }
+
+/* ---- self times ------------------------------------------------------------------------------------------------ */
+
+static bool is_filtered(const scene_input *in) { return in->focus && in->focus->find && in->focus->find->is_active; }
+/* Of what is asked for; 0: nothing is. */
+static uint32_t generation_of(const scene_input *in) { return is_filtered(in) ? in->focus->find->generation + 1 : 0; }
+static bool is_thread_let_through(void *context, uint32_t thread) { return focus_thread(context, thread); }
+
+static void begin(hot *h, const selftime_query *q, const scene_input *in)
+{
+    h->age_s = 0;
+    h->history = in->history;
+    h->generation = generation_of(in);
+    h->read_share = in->model->read_share;
+    h->exact_max = q->exact_max;
+    selftime_begin(&h->selftime, q);
+}
+
+/* Of the time in sight. A film that moves has one stretch of time read to its end before the next begins; of one that stands still
+ * only what is in sight now is wanted, and then nearly all of it. */
+static bool wants_other(const hot *h, const scene *s, const scene_input *in)
+{
+    const selftime *t = &h->selftime;
+    bool is_still = h->begin_ns == s->begin_ns && h->end_ns == s->end_ns, is_due = h->age_s >= HOT_EVERY_S || !h->is_filled;
+    bool is_elsewhere = t->begin_ns != s->begin_ns || t->end_ns != s->end_ns, has_news = h->read_share != in->model->read_share;
+    if (h->history != in->history || h->generation != generation_of(in))
+        return true;
+    return (is_elsewhere && is_still) || (!t->is_running && is_due && (is_elsewhere || has_news));
+}
+
+static bool wants_finer(const hot *h)
+{
+    return !h->selftime.is_running && h->selftime.span_count > h->exact_max && h->exact_max < HOT_EXACT_MAX_STILL;
+}
+
+/* True: the methods are new. */
+static bool find_methods(hot *h, const scene *s, const scene_input *in)
+{
+    selftime *t = &h->selftime;
+    bool is_other = wants_other(h, s, in), is_still = h->begin_ns == s->begin_ns && h->end_ns == s->end_ns;
+    selftime_query q = {.model = in->model, .history = in->history, .begin_ns = t->begin_ns, .end_ns = t->end_ns, .exact_max = h->exact_max,
+                        .match_thread = is_filtered(in) ? is_thread_let_through : NULL, .context = in->focus};
+    if (is_other || (is_still && wants_finer(h))) {
+        q.begin_ns = s->begin_ns;
+        q.end_ns = s->end_ns;
+        q.exact_max = is_other ? HOT_EXACT_MAX : HOT_EXACT_MAX_STILL;
+        begin(h, &q, in);
+    }
+    h->begin_ns = s->begin_ns;
+    h->end_ns = s->end_ns;
+    if (!t->is_running || !selftime_go_on(t, &q))
+        return false;
+    rank_all(h);
+    return true;
+}
+
+/* ---- open calls ------------------------------------------------------------------------------------------------ */
 
 /* The frames of a stack that say something, innermost first. */
 static size_t stages_of(const calls_query *q, uint64_t at_ns, uint32_t track, uint32_t depth, hot_call *out, size_t max)
@@ -157,12 +161,16 @@ static void find_open_calls(hot *h, const scene *s, const scene_input *in)
 bool hot_update(hot *h, const scene *s, const scene_input *in, double time_s)
 {
     h->age_s += time_s;
-    if (h->is_filled && h->age_s < HOT_EVERY_S)
+    h->open_age_s += time_s;
+    bool is_new = find_methods(h, s, in);
+    if (!is_new && h->open_age_s < HOT_EVERY_S)
         return false;
-    h->age_s = 0;
-    h->is_filled = true;
-    h->sight_ns = s->end_ns - s->begin_ns;
-    find_methods(h, s);
+    h->open_age_s = 0;
     find_open_calls(h, s, in);
     return true;
+}
+
+bool hot_is_behind(const hot *h)
+{
+    return h->selftime.is_running || h->selftime.begin_ns != h->begin_ns || h->selftime.end_ns != h->end_ns || wants_finer(h);
 }

@@ -26,6 +26,7 @@ void inspect_free(inspect *i)
     find_free(&i->find);
     focus_free(&i->focus);
     tally_free(&i->tally);
+    hot_free(&i->hot);
 }
 
 void inspect_say(inspect *i, const char *line)
@@ -609,7 +610,7 @@ void inspect_found(const inspect *i, char *out, size_t bytes)
 static bool is_counting(const inspect *i, const scene *s)
 {
     return (i->find.is_active && tally_is_behind(&i->tally, s->begin_ns, s->end_ns)) ||
-           (has_method(i) && tally_is_behind(&i->details.tally, s->begin_ns, s->end_ns));
+           (has_method(i) && tally_is_behind(&i->details.tally, s->begin_ns, s->end_ns)) || (i->has_hot && hot_is_behind(&i->hot));
 }
 
 static void frame(inspect *i, nav *n, const scene_input *in)

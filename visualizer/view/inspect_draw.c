@@ -375,15 +375,16 @@ static void draw_hot_methods(column *c)
 {
     const hot *h = &c->i->hot;
     char aside[48], figure[64], self[24], sight[24];
+    const char *near = h->is_exact ? "" : "\xE2\x89\x88 ";
     length_show((double)h->sight_ns, sight);
     snprintf(aside, sizeof aside, "self time in %s", sight);
-    heading(c, "hottest in sight", aside);
+    heading(c, "hottest in sight", h->is_filled ? aside : "counting \xE2\x80\xA6");
     for (uint32_t n = 0; n < h->method_count && has_room(c, 1.3f); n++) {
         length_show((double)h->methods[n].self_ns, self);
         if (is_ambiguous(c, n))
-            snprintf(figure, sizeof figure, "pid %u   %s", catalog_process_at(c->in->model->catalog, h->methods[n].method.process)->pid, self);
+            snprintf(figure, sizeof figure, "pid %u   %s%s", catalog_process_at(c->in->model->catalog, h->methods[n].method.process)->pid, near, self);
         else
-            snprintf(figure, sizeof figure, "%s", self);
+            snprintf(figure, sizeof figure, "%s%s", near, self);
         float share = (float)((double)h->methods[n].self_ns / (double)h->methods[0].self_ns);
         paint_rect(c->p, c->x, c->y + 2 * c->p->scale, c->width * share, (ROW_PX - 4) * c->p->scale, 0x18ffffffu);
         name_row(c, h->methods[n].method, NULL, figure, INSPECT_SELECT, NULL);
