@@ -432,6 +432,102 @@ TEST(the_box_budget_is_kept_by_coarser_boxes_and_follows_the_frame_time)
     session_delete(&s);
 }
 
+/* Depths of a track that the frame's boxes stand for. */
+static uint32_t levels_shown(const view *v, const gpu_frame *frame, uint32_t track)
+{
+    bool is_shown[4096] = {false};
+    uint32_t count = 0;
+    for (size_t i = 0; i < frame->box_count; i++) {
+        view_box_ref ref;
+        if (!view_box_of(v, frame->boxes[i].id, &ref) || !view_box_is_call(&ref) || ref.track != track)
+            continue;
+        CHECK(ref.levels == 1 && ref.depth < 4096);
+        count += !is_shown[ref.depth];
+        is_shown[ref.depth] = true;
+    }
+    return count;
+}
+
+TEST(every_level_of_a_stack_is_there_however_few_boxes_there_may_be)
+{
+    for (int kind = 0; kind < 3; kind++) {
+        session s;
+        session_new(&s);
+        scenes_web(&s, 3, 40);
+        view *v;
+        CHECK_EQ(view_new(&v, &(view_desc){.is_software = true, .camera = (view_camera)kind, .begin_ns = SESSION_BEGIN_NS + UINT64_C(1000000000),
+                                           .end_ns = SESSION_BEGIN_NS + UINT64_C(39000000000)}), 0);
+        gpu_frame frame = built(v, &s, &no_status);
+        for (int i = 0; i < 100; i++) { /* a device that is slow: as few as there are ever */
+            view_frame_cost(v, 200, 1);
+            frame = built(v, &s, &no_status);
+        }
+        CHECK(frame.box_count < 1700);
+        for (uint32_t id = 1; id < catalog_fiber_count(s.catalog); id++) {
+            uint32_t track = catalog_fiber_at(s.catalog, id)->track;
+            CHECK(history_rows(s.history, track) > 20);
+            CHECK_EQ(levels_shown(v, &frame, track), history_rows(s.history, track));
+        }
+        view_delete(v);
+        session_delete(&s);
+    }
+}
+
+TEST(where_levels_are_more_than_boxes_a_row_stands_for_several_and_says_so)
+{
+    session s;
+    session_new(&s);
+    scenes_web(&s, 100, 40);
+    view *v;
+    CHECK_EQ(view_new(&v, &(view_desc){.is_software = true, .camera = VIEW_CAMERA_THREADS, .begin_ns = SESSION_BEGIN_NS,
+                                       .end_ns = SESSION_BEGIN_NS + UINT64_C(40000000000)}), 0);
+    gpu_frame frame = built(v, &s, &no_status);
+    for (int i = 0; i < 100; i++) {
+        view_frame_cost(v, 200, 1);
+        frame = built(v, &s, &no_status);
+    }
+    uint32_t levels = 0;
+    for (size_t i = 0; i < frame.box_count; i++) {
+        view_box_ref ref;
+        if (view_box_of(v, frame.boxes[i].id, &ref) && view_box_is_call(&ref)) {
+            CHECK(ref.depth % ref.levels == 0);
+            levels = ref.levels > levels ? ref.levels : levels;
+        }
+    }
+    CHECK(levels > 1);
+    view_delete(v);
+    session_delete(&s);
+}
+
+TEST(a_picture_at_rest_gets_as_fine_as_it_may_and_then_stands_still)
+{
+    session s;
+    session_new(&s);
+    scenes_web(&s, 3, 40);
+    view *v;
+    CHECK_EQ(view_new(&v, &(view_desc){.is_software = true, .camera = VIEW_CAMERA_FLAME, .begin_ns = SESSION_BEGIN_NS,
+                                       .end_ns = SESSION_BEGIN_NS + UINT64_C(40000000000)}), 0);
+    view_status status = {.memory_budget = 1, .ended = true};
+    gpu_frame frame = built(v, &s, &status);
+    for (int i = 0; i < 60; i++) {
+        view_frame_cost(v, 200, 1);
+        frame = built(v, &s, &status);
+    }
+    size_t few = frame.box_count;
+    for (int i = 0; i < 60; i++) /* the hint has gone, and the device has time again: */
+        view_frame_cost(v, 30, 1);
+    int frames = 0;
+    do {
+        view_model model = session_model(&s);
+        view_build(v, &model, &status, WIDTH, HEIGHT, 1, &frame);
+        view_frame_cost(v, 36, 1);
+    } while (++frames < 1000 && view_is_moving(v));
+    CHECK(frames < 1000);
+    CHECK(frame.box_count > few);
+    view_delete(v);
+    session_delete(&s);
+}
+
 TEST(a_recursion_of_ten_thousand_calls_stays_in_the_picture_and_in_the_budget)
 {
     for (int kind = 0; kind < 3; kind++) {

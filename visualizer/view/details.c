@@ -76,7 +76,7 @@ static uint32_t fiber_of(const catalog *c, const view_box_ref *r)
 
 static void line_of_where(const details_tip *t, const scene_input *in, char *out, size_t bytes)
 {
-    char at[LENGTH_BYTES], name[160], depth[24] = "", fiber[24] = "";
+    char at[LENGTH_BYTES], name[160], depth[72] = "", fiber[24] = "";
     const view_box_ref *r = &t->ref;
     const catalog *c = in->model->catalog;
     const catalog_process *process = catalog_process_at(c, r->process);
@@ -87,7 +87,9 @@ static void line_of_where(const details_tip *t, const scene_input *in, char *out
         return;
     }
     catalog_thread_title(c, r->thread, name);
-    if (view_box_is_call(r))
+    if (view_box_is_call(r) && r->levels > 1)
+        snprintf(depth, sizeof depth, "   depths %u to %u, of which this is %u", r->depth, r->depth + r->levels - 1, r->depth);
+    else if (view_box_is_call(r))
         snprintf(depth, sizeof depth, "   depth %u", r->depth);
     if (view_box_is_call(r) && fiber_of(c, r) != 0)
         snprintf(fiber, sizeof fiber, ", fiber %u", fiber_of(c, r));

@@ -31,6 +31,7 @@ typedef struct layout_thread { /* what is kept of a thread between frames */
     float weight;              /* 0: not in sight … 1 */
     float rows[LAYOUT_SUBS];   /* eased depth in sight */
     uint32_t seen[LAYOUT_SUBS];/* deepest row drawn in the last frame, plus 1; set by scene.c */
+    uint32_t levels_a_row;     /* of its stacks, at most, in the last frame; set by scene.c */
     float sub_count;           /* eased */
     uint32_t last_fiber[LAYOUT_SUBS]; /* who came last to the sub-lane */
     uint8_t subs_used;

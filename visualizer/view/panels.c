@@ -90,6 +90,15 @@ static float lane_name_size(const painter *p, size_t index, const float px[2])
     return fminf(fmaxf(pitch_px / PILL_HEIGHT - 0.1f, NAME_MIN_PX), PAINT_TEXT);
 }
 
+/* With a word about rows that stand for several levels of its stack. */
+static void lane_title(const catalog *c, uint32_t thread, uint32_t levels, char out[160])
+{
+    catalog_thread_title(c, thread, out);
+    size_t length = strlen(out);
+    if (levels > 1)
+        snprintf(out + length, 160 - length, "  \xC2\xB7  %u levels a row", levels);
+}
+
 static void draw_lane_names(painter *p)
 {
     const layout *l = p->in->scene->layout;
@@ -110,7 +119,7 @@ static void draw_lane_names(painter *p)
                 panels_process_title(c, group->process, name);
                 px[1] -= 1.6f * PAINT_TEXT * p->scale;
             } else {
-                catalog_thread_title(c, lane->thread, name);
+                lane_title(c, lane->thread, l->threads.items[lane->thread].levels_a_row, name);
             }
             if (px[1] < top || px[1] > bottom)
                 continue;

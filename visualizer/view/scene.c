@@ -12,8 +12,12 @@
 #define RESOLUTION_PX 1.3f  /* shorter than this is folded */
 #define LEAST_PX 1.05f      /* no box is narrower: else no middle of a pixel may be in it, and it is not drawn at all */
 #define WIDEN_BELOW_PX 6.0f /* by the measure of a row's middle: those are looked at */
-#define ROW_MIN_PX 1.5f     /* rows lower than this are drawn several at a time */
-#define ROWS_FROM_ABOVE 48.0f
+#define ROW_MIN_PX 1.0f     /* rows lower than this are drawn several at a time */
+#define ROWS_FROM_ABOVE 160u /* of deeper stacks: */
+#define ROWS_FROM_ABOVE_FEW 48.0f
+#define STRIDE_MAX 4096u    /* rows at a time */
+#define LEVEL_BOXES 4u      /* that the budget has for each level of the stacks in sight, or else rows stand for several */
+#define FOLD_FIRST 8.0f     /* coarseness that comes before: calls of 10 px are folded */
 #define SHARE_MIN 0.2f      /* of a row's height: lower boxes would be taken for lines */
 #define MARK_SHARE_MIN 0.5f /* of a pause's mark, which is lower than a row */
 #define SHARE_MIN_PX 1.5f
@@ -50,7 +54,8 @@ typedef struct row {
     uint64_t ns[2];     /* the same as times */
     float px_per_unit;  /* at its middle */
     float height_px;
-    float box_px;       /* height of its boxes, which may stand for several rows; from above, depth */
+    float box_px;       /* height of its boxes; from above, depth */
+    uint32_t levels;    /* of the stack that it stands for */
 } row;
 
 void scene_free(scene *s)
@@ -214,7 +219,7 @@ static uint32_t node_color(scene *s, const scene_input *in, const row *r, const 
 static view_box_ref ref_of(const row *r, const history_node *node)
 {
     return (view_box_ref){.begin_ns = node->begin_ns, .end_ns = node->end_ns, .busy_ns = node->busy_ns, .longest_ns = node->longest_ns,
-                          .track = r->track, .depth = r->depth, .value = node->value, .share = 1,
+                          .track = r->track, .depth = r->depth, .levels = r->levels, .value = node->value, .share = 1,
                           .span_count = node->span_count < UINT32_MAX ? (uint32_t)node->span_count : UINT32_MAX,
                           .process = r->process, .thread = r->lane->thread, .flags = node->flags,
                           .kind = r->is_gvl ? VIEW_BOX_GVL : VIEW_BOX_CALL};
@@ -477,19 +482,25 @@ static bool aim_row(const scene *s, const scene_input *in, row *r, float y0, flo
     return true;
 }
 
-/* Rows are merged in powers of two, so that a slowly changing height seldom changes the picture. From above each row hides those
- * below it, and all of them would be painted: there, 48 rows are as good as thousands. */
-static uint32_t row_stride(const scene *s, const scene_input *in, row *r, float row_height, uint32_t rows)
+/* From above each row hides those below it, and all of them would be painted: of a very deep stack, 48 rows are as good as
+ * thousands. How high its rows count as. */
+static float from_above_px(uint32_t rows)
+{
+    return rows <= ROWS_FROM_ABOVE ? ROW_MIN_PX * 1.5f : ROWS_FROM_ABOVE_FEW * ROW_MIN_PX / (float)rows;
+}
+
+/* How many levels a row stands for: one, unless that is less than a pixel. In powers of two, so that a slowly changing height
+ * seldom changes the picture. */
+static uint32_t row_levels(const scene_input *in, row *r, float row_height, uint32_t rows)
 {
     float middle[3] = {0.5f * (r->x[0] + r->x[1]), r->y[0], r->z[1]};
     float px_per_unit = fmaxf(r->px_per_unit, camera_px_per_y(in->camera, middle)); /* from above, rows hide behind each other */
     r->height_px = row_height * px_per_unit;
-    float from_above_px = fminf(2.0f, ROWS_FROM_ABOVE * ROW_MIN_PX / (float)(rows + 1));
-    float counted_px = mixf(r->height_px, from_above_px, in->layout->threads_share);
-    uint32_t stride = 1;
-    while ((float)stride * counted_px < ROW_MIN_PX * sqrtf(s->coarseness) && stride < 4096)
-        stride *= 2;
-    return stride;
+    float counted_px = mixf(r->height_px, from_above_px(rows), in->layout->threads_share);
+    uint32_t levels = 1;
+    while ((float)levels * counted_px < ROW_MIN_PX && levels < STRIDE_MAX)
+        levels *= 2;
+    return levels;
 }
 
 /* The frame open at a depth of a track, from the chunk of them that s->open holds: [*first, *first + *count). */
@@ -533,15 +544,18 @@ static void add_fiber(scene *s, const scene_input *in, const layout_lane *lane, 
     uint32_t open_depth = in->model->sim ? sim_open_depth(in->model->sim, fiber->track) : 0, open_first = 0;
     uint32_t rows = rows_in_sight(in, &r, history_rows(in->history, fiber->track), open_depth);
     float row_height = layout_row_height(l, lane);
-    uint32_t stride = row_stride(s, in, &r, row_height, rows);
+    uint32_t least_levels = row_levels(in, &r, row_height, rows);
+    r.levels = least_levels > s->level_stride ? least_levels : s->level_stride;
     size_t open_count = 0;
     bool was_seen = false;
     if (rows > state->seen[sub])
         state->seen[sub] = rows;
-    for (uint32_t depth = 0; depth < rows && !s->is_full; depth += stride) {
+    if (r.levels > state->levels_a_row)
+        state->levels_a_row = r.levels < rows ? r.levels : rows;
+    for (uint32_t depth = 0; depth < rows && !s->is_full; depth += r.levels) {
         r.depth = depth;
         r.y[0] = y_floor + (float)depth * row_height;
-        r.y[1] = r.y[0] + (float)stride * row_height;
+        r.y[1] = r.y[0] + (float)r.levels * row_height;
         float x[2] = {r.x[0], r.x[1]};
         if (!clip_box(in, r.y, r.z, x)) {
             if (was_seen)
@@ -549,7 +563,8 @@ static void add_fiber(scene *s, const scene_input *in, const layout_lane *lane, 
             continue;
         }
         was_seen = true;
-        r.box_px = mixf(r.height_px * (float)stride, (r.z[1] - r.z[0]) * r.px_per_unit, l->threads_share);
+        s->level_count += r.levels / least_levels;
+        r.box_px = mixf(r.height_px * (float)r.levels, (r.z[1] - r.z[0]) * r.px_per_unit, l->threads_share);
         add_history(s, in, &r);
         const sim_span *open = depth < open_depth ? open_at(s, in, fiber->track, depth, &open_first, &open_count) : NULL;
         if (open) {
@@ -608,6 +623,7 @@ static void add_lane(scene *s, const scene_input *in, const layout_lane *lane)
     layout_thread *state = &in->layout->threads.items[lane->thread];
     size_t begin = s->boxes.count, first_label = s->labels.count;
     memset(state->seen, 0, sizeof state->seen);
+    state->levels_a_row = 1;
     add_strip(s, in, lane);
     for (uint32_t id = catalog_thread_at(c, lane->thread)->first_fiber; id != CATALOG_NONE; id = catalog_fiber_at(c, id)->next) {
         const catalog_fiber *fiber = catalog_fiber_at(c, id);
@@ -942,6 +958,7 @@ static void build_once(scene *s, const scene_input *in)
 {
     const layout *l = in->layout;
     s->boxes.count = s->glass.count = s->refs.count = s->labels.count = s->lane_ends.count = 0;
+    s->level_count = 0;
     s->is_full = false;
     scene_range(in, &s->begin_ns, &s->end_ns);
     for (size_t i = l->lanes.count; i-- > 0;)
@@ -950,23 +967,51 @@ static void build_once(scene *s, const scene_input *in)
         s->boxes.items[i].id = (uint32_t)i + 1;
 }
 
+/* Fewer boxes: calls are folded over more time. A picture that leaves levels of the stacks out lies about who calls whom: only where there are
+ * more of them than a few boxes each rows stand for several. */
+static void coarsen(scene *s)
+{
+    bool has_too_many = (uint64_t)s->level_count * LEVEL_BOXES > (uint64_t)s->budget * s->level_stride;
+    if (s->coarseness >= FOLD_FIRST && has_too_many && s->level_stride < STRIDE_MAX)
+        s->level_stride *= 2;
+    else
+        s->coarseness *= s->is_full ? 3.0f : clampf((float)s->boxes.count / (float)s->budget, 1.15f, 3.0f);
+}
+
+/* A little finer next time if there is room; the gap between the two bounds keeps it from swinging. Where finer was too much a moment
+ * ago it stays as it is, while the picture stands still. */
+static void refine(scene *s, bool was_too_much)
+{
+    bool is_elsewhere = s->limit.begin_ns != s->begin_ns || s->limit.end_ns != s->end_ns || s->budget > s->limit.budget + s->limit.budget / 8;
+    if (was_too_much)
+        s->limit.begin_ns = s->begin_ns, s->limit.end_ns = s->end_ns, s->limit.budget = s->budget;
+    bool is_half_empty = s->boxes.count < s->budget * 2 / 5, has_room = is_half_empty || (s->boxes.count < s->budget * 4 / 5 && is_elsewhere && !was_too_much);
+    bool has_levels = s->level_stride > 1 && (is_half_empty || (uint64_t)s->level_count * LEVEL_BOXES * 5 / 4 <= (uint64_t)s->budget * s->level_stride / 2);
+    s->gets_finer = has_levels || (has_room && s->coarseness > 1);
+    if (has_levels)
+        s->level_stride /= 2;
+    else if (s->gets_finer)
+        s->coarseness = fmaxf(1, s->coarseness * 0.97f);
+}
+
 void scene_build(scene *s, const scene_input *in)
 {
+    bool was_too_much = false;
     s->coarseness = fmaxf(s->coarseness, 1);
+    s->level_stride += s->level_stride == 0;
     for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
         build_once(s, in);
         if (s->boxes.count <= s->budget && !s->is_full)
             break;
+        was_too_much = true;
         if (attempt + 1 < ATTEMPTS)
-            s->coarseness *= s->is_full ? 3.0f : clampf((float)s->boxes.count / (float)s->budget, 1.15f, 3.0f);
+            coarsen(s);
     }
+    refine(s, was_too_much);
     add_spans(s, in);
     add_floors(s, in);
     if (in->layout->lanes.count > 0)
         add_grid(s, in);
     if (s->glass.items || vec_reserve(&s->glass, SCENE_GLASS_MAX))
         add_all_glass(s, in);
-    /* A little finer next time if there is room; the gap between the two bounds keeps it from swinging. */
-    if (s->boxes.count < s->budget * 4 / 5 && s->coarseness > 1)
-        s->coarseness = fmaxf(1, s->coarseness * 0.97f);
 }

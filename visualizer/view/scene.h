@@ -1,9 +1,10 @@
 /* view/scene.h - boxes for what the camera sees: calls, GVL strips, GC planes, floors, time's grid.
  * For:     view.c.
  * Idea:    only rows inside the frustum are asked for, at about a pixel's resolution; what is folded is as high as it is busy.
- *          When that is more than the budget, the resolution gets coarser for all of them (and rows too low to see are
- *          drawn several at a time); nothing is ever left out by chance, so the picture does not flicker. Lanes come
- *          nearest first, and rows from the eye's side.
+ *          When that is more than the budget, the resolution gets coarser for all of them. Each level of a stack has a row of its own
+ *          unless it were lower than a pixel, or there are too many of them for a few folded boxes each: then a row stands for
+ *          several, and it is said (layout_thread.levels_a_row). Nothing is ever left out by chance, so the picture
+ *          does not flicker. Lanes come nearest first, and rows from the eye's side.
  * Use:     scene_build every frame; then boxes, glass, refs and labels are there until the next.
  * Memory:  arrays grow to the budget and stay.
  * Threads: one; reads the model, so under its lock.
@@ -74,6 +75,10 @@ typedef struct scene {
     states_gather states;             /* of the strip */
     uint32_t budget;               /* boxes */
     float coarseness;              /* 1: as fine as the screen */
+    uint32_t level_count;          /* of the stacks in sight, but for those lower than a pixel */
+    uint32_t level_stride;         /* … that a row stands for, at least; 1 but where they are too many */
+    struct scene_limit { uint64_t begin_ns, end_ns; uint32_t budget; } limit; /* where finer was too much */
+    bool gets_finer;               /* the next frame's is, of the same sight */
     bool is_full;                  /* this attempt has become hopeless */
     uint64_t begin_ns, end_ns;     /* that were in sight */
 } scene;

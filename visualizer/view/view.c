@@ -160,7 +160,7 @@ static void build_boxes(view *v, const view_model *model, const view_status *sta
     layout_update(&v->layout, model->catalog, &desc);
     v->scene.budget = (uint32_t)v->budget;
     scene_build(&v->scene, in);
-    v->is_moving = v->nav.is_moving || v->layout.is_moving;
+    v->is_moving = v->nav.is_moving || v->layout.is_moving || v->scene.gets_finer;
 }
 
 static float hint_alpha(const view *v)

@@ -136,6 +136,7 @@ typedef struct view_box_ref {
     uint64_t begin_ns, end_ns;
     uint64_t busy_ns, longest_ns; /* as history_node */
     uint32_t track, depth;
+    uint32_t levels;     /* of the stack, from depth on, that its row stands for; of those it shows the lowest */
     uint32_t value;      /* as history_node: a method's number, or a sim_gvl */
     uint32_t span_count; /* more than 1: folded */
     uint32_t process, thread; /* ids */
