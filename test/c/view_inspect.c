@@ -465,6 +465,79 @@ static const details_arc *callee_of(const details *d, uint32_t method)
     return NULL;
 }
 
+static void select_call(stage *st, uint32_t method, uint32_t depth, uint64_t begin_ms, uint64_t end_ms)
+{
+    st->focus.selected = (focus_method){0, method};
+    st->focus.call = (focus_call){.begin_ns = SESSION_BEGIN_NS + begin_ms * 1000000, .end_ns = SESSION_BEGIN_NS + end_ms * 1000000,
+                                  .track = catalog_fiber_at(st->model.catalog, 0)->track, .depth = depth, .is_set = true};
+    stage_build(st);
+}
+
+/* A box that is no call's, in the colour of what is selected, over all or part of [begin, end). */
+static uint32_t accents(const stage *st, double begin_ms, double end_ms, float *highest)
+{
+    uint32_t count = 0;
+    for (size_t i = st->scene.refs.count; i < st->scene.boxes.count; i++) {
+        const gpu_box *box = &st->scene.boxes.items[i];
+        float x[2] = {scene_x(&st->in, SESSION_BEGIN_NS + (uint64_t)(begin_ms * 1e6)), scene_x(&st->in, SESSION_BEGIN_NS + (uint64_t)(end_ms * 1e6))};
+        if (box->color != PALETTE_ACCENT)
+            continue;
+        CHECK(box->low[0] > x[0] - 0.2f && box->high[0] < x[1] + 0.2f);
+        *highest = box->low[1];
+        count++;
+    }
+    return count;
+}
+
+TEST(a_selected_call_is_seen_where_what_it_called_lies_over_it_and_where_it_is_folded)
+{
+    session s;
+    stage st;
+    float highest = 0;
+    make_small(&s);
+    stage_new(&st, &s);
+    select_call(&st, a, 1, 10, 30);
+    CHECK_EQ(accents(&st, 10, 30, &highest), 0); /* its own box is lit */
+    st.scene.coarseness = 1e6f; /* all is folded into a box or two a row */
+    scene_build(&st.scene, &st.in);
+    CHECK_EQ(accents(&st, 10, 30, &highest), 1);
+    nav_init(&st.nav, VIEW_CAMERA_THREADS, 1);
+    st.scene.coarseness = 1;
+    select_call(&st, run, 0, 0, 100);
+    CHECK_EQ(accents(&st, 0, 100, &highest), 4); /* a frame, above all calls */
+    for (size_t i = 0; i < st.scene.refs.count; i++)
+        CHECK(!view_box_is_call(&st.scene.refs.items[i]) || st.scene.boxes.items[i].high[1] <= highest);
+    st.focus.call.is_set = false;
+    stage_build(&st);
+    CHECK_EQ(accents(&st, 0, 100, &highest), 0);
+    stage_delete(&st);
+}
+
+TEST(who_called_the_selected_call_is_known_whatever_is_drawn)
+{
+    session s;
+    stage st;
+    details d = {.method = FOCUS_NOTHING};
+    char basis[64];
+    make_small(&s);
+    stage_new(&st, &s);
+    st.scene.refs.count = 0;
+    details_update(&d, (focus_method){0, b}, &st.scene, &st.in, 1);
+    CHECK_EQ(d.caller_count, 0);
+    select_call(&st, b, 1, 40, 90);
+    st.scene.refs.count = 0;
+    details_update(&d, (focus_method){0, b}, &st.scene, &st.in, 0.01); /* at once */
+    CHECK_EQ(d.caller_count, 1);
+    CHECK_EQ(d.callers[0].method.number, run);
+    CHECK_EQ(d.callees[0].method.number, a);
+    details_basis_of_callers(&d, basis, sizeof basis);
+    CHECK_STR(basis, "of 1 call in sight");
+    stage_build(&st); /* with its box it counts once */
+    details_update(&d, (focus_method){0, b}, &st.scene, &st.in, 1);
+    CHECK_EQ(d.callers[0].calls, 1);
+    stage_delete(&st);
+}
+
 TEST(callees_are_counted_one_by_one_however_short_they_are)
 {
     session s;

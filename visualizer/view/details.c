@@ -257,19 +257,53 @@ static void look_for_callees(details *d, const calls_query *q, const view_box_re
     d->callee_calls += is_whole && is_call(r);
 }
 
+static void look_at_call(details *d, const calls_query *q, const view_box_ref *r)
+{
+    d->call_count++;
+    d->begun_count += is_call(r);
+    look_for_caller(d, q, r);
+    look_for_callees(d, q, r);
+}
+
+/* The selected call: known whatever is drawn of it. False: it is out of sight, or there is none. */
+static bool selected_in_sight(const scene *s, const scene_input *in, view_box_ref *out)
+{
+    const focus_call *call = in->focus ? &in->focus->call : NULL;
+    if (!call || !call->is_set || call->begin_ns >= s->end_ns || (!call->is_open && call->end_ns <= s->begin_ns))
+        return false;
+    sim_span open;
+    history_node ended;
+    bool is_open = call->is_open && view_open_frame(in->model, call->track, call->depth, &open) && open.begin_ns == call->begin_ns;
+    bool was_open = is_open ? open.open_at_start : history_query(in->history, call->track, call->depth, call->begin_ns, call->begin_ns + 1, 0, &ended, 1) == 1 &&
+                                                       ended.flags & HISTORY_OPEN_AT_START;
+    *out = (view_box_ref){.begin_ns = call->begin_ns, .end_ns = is_open && in->model->now_ns > call->begin_ns ? in->model->now_ns : call->end_ns,
+                          .track = call->track, .depth = call->depth, .process = call->process, .thread = call->thread, .span_count = 1,
+                          .flags = was_open ? HISTORY_OPEN_AT_START : 0, .kind = is_open ? VIEW_BOX_OPEN : VIEW_BOX_CALL};
+    return true;
+}
+
+/* Is another one selected than when callers and callees were looked up? */
+static bool is_other_call(const details *d, const scene_input *in)
+{
+    return in->focus && in->focus->call.is_set && !focus_is_call(in->focus, d->selected.track, d->selected.depth, d->selected.begin_ns);
+}
+
 static void look_in_sight(details *d, const scene *s, const scene_input *in)
 {
     calls_query q = {.model = in->model, .history = in->history};
+    view_box_ref selected;
+    d->selected = in->focus ? in->focus->call : (focus_call){0};
     d->caller_count = d->callee_count = d->call_count = d->begun_count = d->caller_calls = d->callee_calls = d->span_count = 0;
     d->is_cut = false;
+    bool has_selected = selected_in_sight(s, in, &selected);
+    if (has_selected)
+        look_at_call(d, &q, &selected);
     for (size_t i = 0; i < s->refs.count && d->call_count < DETAILS_CALLS; i++) {
         const view_box_ref *r = &s->refs.items[i];
         if (!view_box_is_call(r) || r->span_count != 1 || !focus_same(in->model->catalog, (focus_method){r->process, r->value}, d->method))
             continue;
-        d->call_count++;
-        d->begun_count += is_call(r);
-        look_for_caller(d, &q, r);
-        look_for_callees(d, &q, r);
+        if (!has_selected || r->track != selected.track || r->depth != selected.depth || r->begin_ns != selected.begin_ns)
+            look_at_call(d, &q, r);
     }
     qsort(d->callers, d->caller_count, sizeof *d->callers, longer_first);
     qsort(d->callees, d->callee_count, sizeof *d->callees, longer_first);
@@ -331,6 +365,8 @@ void details_update(details *d, focus_method method, const scene *s, const scene
     bool is_new = !focus_is_one(method, d->method);
     d->age_s += time_s;
     if (!is_new && d->age_s < DETAILS_EVERY_S) {
+        if (is_other_call(d, in))
+            look_in_sight(d, s, in);
         count_in_sight(d, s, in, false, false);
         return;
     }

@@ -1,8 +1,8 @@
 /* view/details.h - everything about one box (the tip at the pointer) and about one method (the panel).
  * For:     inspect.c.
  * Idea:    figures over the whole session come from history/figures.h; who called the method and whom it called is looked up
- *          twice a second, for DETAILS_CALLS calls of it that are in sight, not folded, and for DETAILS_SPANS calls that these
- *          made. They are looked at one by one: of a folded box only the method that takes most of its time is known.
+ *          twice a second, for the selected call and DETAILS_CALLS that are in sight, not folded, and for DETAILS_SPANS calls that
+ *          these made. They are looked at one by one: of a folded box only the method that takes most of its time is known.
  * Threads: one; under the model lock.
  */
 #ifndef RRTRACE_VIEW_DETAILS_H
@@ -33,6 +33,7 @@ typedef struct details {
     uint32_t begun_count;                  /* … that began after tracing did */
     uint32_t caller_calls, callee_calls;   /* … and whose caller, and callees, are known */
     uint32_t span_count;                   /* calls that these made */
+    focus_call selected;                   /* … the first of them, if it is in sight */
     bool is_cut;                           /* … of the last one only the first ones: there were too many */
     tally_sum sight;                /* calls in the time that is in sight, on all rows */
     tally tally;                    /* … as they are counted */

@@ -25,9 +25,9 @@ typedef VEC(uint8_t) focus_bytes;
 enum { FOCUS_KNOWN = 1, FOCUS_SELECTED = 2, FOCUS_HOVERED = 4, FOCUS_FOUND = 8 };
 
 typedef struct focus_call { /* one call that the user has pointed at */
-    uint64_t begin_ns;
-    uint32_t track, depth;
-    bool is_set;
+    uint64_t begin_ns, end_ns; /* end: as far as was known then */
+    uint32_t track, depth, thread, process;
+    bool is_set, is_open;
 } focus_call;
 
 typedef struct focus_span { /* one of the program's own spans, that the user has clicked */

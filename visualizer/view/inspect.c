@@ -55,7 +55,8 @@ static void select_span(inspect *i, const view_box_ref *r)
 static void select_call(inspect *i, const calls_call *call)
 {
     select_method(i, (focus_method){call->process, call->method});
-    i->focus.call = (focus_call){.begin_ns = call->begin_ns, .track = call->track, .depth = call->depth, .is_set = true};
+    i->focus.call = (focus_call){.begin_ns = call->begin_ns, .end_ns = call->end_ns, .track = call->track, .depth = call->depth, .thread = call->thread,
+                                 .process = call->process, .is_set = true, .is_open = call->is_open};
     i->call = *call;
 }
 

@@ -40,6 +40,8 @@
 #define GLASS_ALPHA_MIN 0.09f  /* a pause is seen; and fainter panes would get lost in bytes, however many there are */
 #define GLASS_FEWEST 10.0f
 #define MEASURE_ALPHA 0.14f
+#define SELECTED_PX 2.5f     /* of the frame about a call that is selected */
+#define SELECTED_LEAST_PX 4.0f
 #define SPANS_MAX 4096u      /* bars of the program's own spans */
 #define SPAN_FOLD_PX 4.0f    /* shorter than this they are folded */
 #define HOPELESS 3u         /* times the budget: start again with a coarser resolution */
@@ -306,12 +308,14 @@ static void go_on_run(scene *s, const history_node *node, float x0, float x1)
     s->run.x_end = x1;
 }
 
-static uint32_t in_focus(const scene_input *in, uint32_t color, const view_box_ref *what)
+static uint32_t in_focus(scene *s, const scene_input *in, uint32_t color, const view_box_ref *what)
 {
     if (!in->focus)
         return color;
-    if (what->span_count == 1 && focus_is_call(in->focus, what->track, what->depth, what->begin_ns))
+    if (what->span_count == 1 && focus_is_call(in->focus, what->track, what->depth, what->begin_ns)) {
+        s->has_selected = true;
         return palette_mix(color, PALETTE_ACCENT, 0.8f);
+    }
     return focus_color(in->focus, color, what->process, what->value, what->thread, what->longest_ns);
 }
 
@@ -350,7 +354,7 @@ static void add_node(scene *s, const scene_input *in, const row *r, const histor
     if (share < 1)
         lower = lower_row(in, r, share);
     what.share = share;
-    add_box(s, in, share < 1 ? &lower : r, x0, x1, in_focus(in, node_color(s, in, r, node), &what), &what);
+    add_box(s, in, share < 1 ? &lower : r, x0, x1, in_focus(s, in, node_color(s, in, r, node), &what), &what);
     if (is_folded && s->boxes.count > 0)
         go_on_run(s, node, x0, x1);
     else if (node->span_count == 1)
@@ -444,7 +448,7 @@ static void add_open(scene *s, const scene_input *in, const row *r, const sim_sp
     what.is_open = true;
     what.kind = is_idle ? VIEW_BOX_IDLE : VIEW_BOX_OPEN;
     const catalog_method *method = catalog_method_of(in->model->catalog, r->process, frame->value);
-    uint32_t color = in_focus(in, call_color(s, in, method, r->depth, node.busy_ns), &what);
+    uint32_t color = in_focus(s, in, call_color(s, in, method, r->depth, node.busy_ns), &what);
     if (is_idle)
         color = palette_idle(color);
     float cap = units_of(r, 3.0f * in->scale);
@@ -754,6 +758,68 @@ static void add_spans(scene *s, const scene_input *in)
     }
 }
 
+/* When the selected call ends, or now. */
+static uint64_t selected_end_ns(const scene_input *in, const focus_call *call)
+{
+    sim_span open;
+    history_node ended;
+    if (!call->is_open)
+        return call->end_ns;
+    if (view_open_frame(in->model, call->track, call->depth, &open) && open.begin_ns == call->begin_ns)
+        return in->model->now_ns;
+    bool has_ended = history_query(in->history, call->track, call->depth, call->begin_ns, call->begin_ns + 1, 0, &ended, 1) == 1;
+    return has_ended && ended.begin_ns == call->begin_ns ? ended.end_ns : call->end_ns;
+}
+
+/* The row of the selected call, and x of its visible part. False: it is out of sight. */
+static bool aim_selected(const scene *s, const scene_input *in, row *r, float x[2])
+{
+    const focus_call *call = &in->focus->call;
+    const layout *l = in->layout;
+    const layout_lane *lane = NULL;
+    const catalog *c = in->model->catalog;
+    for (size_t i = 0; i < l->lanes.count && !lane; i++)
+        lane = l->lanes.items[i].thread == call->thread ? &l->lanes.items[i] : NULL;
+    uint32_t fiber = lane ? catalog_thread_at(c, call->thread)->first_fiber : CATALOG_NONE;
+    while (fiber != CATALOG_NONE && catalog_fiber_at(c, fiber)->track != call->track)
+        fiber = catalog_fiber_at(c, fiber)->next;
+    if (fiber == CATALOG_NONE)
+        return false;
+    float y_floor, row_height = layout_row_height(l, lane);
+    *r = (row){.lane = lane, .track = call->track, .depth = call->depth};
+    layout_sub(l, lane, l->fiber_subs.items[fiber], &r->z[0], &r->z[1], &y_floor);
+    r->y[0] = mixf(y_floor + (float)call->depth * row_height, l->tallest + row_height, l->threads_share);
+    r->y[1] = r->y[0] + row_height;
+    if (!aim_row(s, in, r, r->y[0], r->y[1]) || !visible_part(in, r, call->begin_ns, selected_end_ns(in, call), &x[0], &x[1]))
+        return false;
+    x[1] = fmaxf(x[1], x[0] + units_of(r, SELECTED_LEAST_PX * in->scale));
+    return true;
+}
+
+/* From above a frame about its part of the lane: it lies below the calls that it has made. */
+static void add_selected_frame(scene *s, const row *r, const float x[2], float width)
+{
+    const float sides[4][2][2] = {{{x[0], x[1]}, {r->z[1] - width, r->z[1]}}, {{x[0], x[1]}, {r->z[0], r->z[0] + width}},
+                                  {{x[0], x[0] + width}, {r->z[0], r->z[1]}}, {{x[1] - width, x[1]}, {r->z[0], r->z[1]}}};
+    for (int i = 0; i < 4; i++)
+        add_plain(s, sides[i][0], r->y, sides[i][1], PALETTE_ACCENT);
+}
+
+/* The place of the call that is selected, where its box isn't seen as such: from above, and where it is folded. */
+static void add_selected(scene *s, const scene_input *in)
+{
+    row r;
+    float x[2];
+    bool is_from_above = in->layout->threads_share > 0.5f;
+    if (!in->focus || !in->focus->call.is_set || (s->has_selected && !is_from_above) || !aim_selected(s, in, &r, x))
+        return;
+    float depth = r.z[1] - r.z[0], z[2] = {r.z[0], r.z[1] + 0.02f * depth};
+    if (is_from_above)
+        add_selected_frame(s, &r, x, fminf(units_of(&r, SELECTED_PX * in->scale), 0.3f * depth));
+    else
+        add_plain(s, x, r.y, z, PALETTE_ACCENT);
+}
+
 /* Lines across the floor, or behind the flame chart, at the ticks of the time axis. */
 static void add_grid(scene *s, const scene_input *in)
 {
@@ -959,7 +1025,7 @@ static void build_once(scene *s, const scene_input *in)
     const layout *l = in->layout;
     s->boxes.count = s->glass.count = s->refs.count = s->labels.count = s->lane_ends.count = 0;
     s->level_count = 0;
-    s->is_full = false;
+    s->is_full = s->has_selected = false;
     scene_range(in, &s->begin_ns, &s->end_ns);
     for (size_t i = l->lanes.count; i-- > 0;)
         add_lane(s, in, &l->lanes.items[i]);
@@ -1010,6 +1076,7 @@ void scene_build(scene *s, const scene_input *in)
     refine(s, was_too_much);
     add_spans(s, in);
     add_floors(s, in);
+    add_selected(s, in);
     if (in->layout->lanes.count > 0)
         add_grid(s, in);
     if (s->glass.items || vec_reserve(&s->glass, SCENE_GLASS_MAX))
