@@ -16,7 +16,7 @@
 #define ROWS_FROM_ABOVE 160u /* of deeper stacks: */
 #define ROWS_FROM_ABOVE_FEW 48.0f
 #define STRIDE_MAX 4096u    /* rows at a time */
-#define LEVEL_BOXES 4u      /* that the budget has for each level of the stacks in sight, or else rows stand for several */
+#define ROW_BOXES 8u        /* that the budget has for each row in sight, or else rows stand for several levels of their stack */
 #define FOLD_FIRST 8.0f     /* coarseness that comes before: calls of 10 px are folded */
 #define SHARE_MIN 0.2f      /* of a row's height: lower boxes would be taken for lines */
 #define MARK_SHARE_MIN 0.5f /* of a pause's mark, which is lower than a row */
@@ -493,15 +493,15 @@ static float from_above_px(uint32_t rows)
     return rows <= ROWS_FROM_ABOVE ? ROW_MIN_PX * 1.5f : ROWS_FROM_ABOVE_FEW * ROW_MIN_PX / (float)rows;
 }
 
-/* How many levels a row stands for: one, unless that is less than a pixel. In powers of two, so that a slowly changing height
- * seldom changes the picture. */
-static uint32_t row_levels(const scene_input *in, row *r, float row_height, uint32_t rows)
+/* How many levels a row stands for: one, unless that is less than a pixel, or there are too many. In powers of two, so that a
+ * slowly changing height seldom changes the picture. */
+static uint32_t row_levels(const scene *s, const scene_input *in, row *r, float row_height, uint32_t rows)
 {
     float middle[3] = {0.5f * (r->x[0] + r->x[1]), r->y[0], r->z[1]};
     float px_per_unit = fmaxf(r->px_per_unit, camera_px_per_y(in->camera, middle)); /* from above, rows hide behind each other */
     r->height_px = row_height * px_per_unit;
     float counted_px = mixf(r->height_px, from_above_px(rows), in->layout->threads_share);
-    uint32_t levels = 1;
+    uint32_t levels = s->level_stride;
     while ((float)levels * counted_px < ROW_MIN_PX && levels < STRIDE_MAX)
         levels *= 2;
     return levels;
@@ -548,8 +548,7 @@ static void add_fiber(scene *s, const scene_input *in, const layout_lane *lane, 
     uint32_t open_depth = in->model->sim ? sim_open_depth(in->model->sim, fiber->track) : 0, open_first = 0;
     uint32_t rows = rows_in_sight(in, &r, history_rows(in->history, fiber->track), open_depth);
     float row_height = layout_row_height(l, lane);
-    uint32_t least_levels = row_levels(in, &r, row_height, rows);
-    r.levels = least_levels > s->level_stride ? least_levels : s->level_stride;
+    r.levels = row_levels(s, in, &r, row_height, rows);
     size_t open_count = 0;
     bool was_seen = false;
     if (rows > state->seen[sub])
@@ -567,7 +566,7 @@ static void add_fiber(scene *s, const scene_input *in, const layout_lane *lane, 
             continue;
         }
         was_seen = true;
-        s->level_count += r.levels / least_levels;
+        s->row_count++;
         r.box_px = mixf(r.height_px * (float)r.levels, (r.z[1] - r.z[0]) * r.px_per_unit, l->threads_share);
         add_history(s, in, &r);
         const sim_span *open = depth < open_depth ? open_at(s, in, fiber->track, depth, &open_first, &open_count) : NULL;
@@ -1024,7 +1023,7 @@ static void build_once(scene *s, const scene_input *in)
 {
     const layout *l = in->layout;
     s->boxes.count = s->glass.count = s->refs.count = s->labels.count = s->lane_ends.count = 0;
-    s->level_count = 0;
+    s->row_count = 0;
     s->is_full = s->has_selected = false;
     scene_range(in, &s->begin_ns, &s->end_ns);
     for (size_t i = l->lanes.count; i-- > 0;)
@@ -1037,8 +1036,8 @@ static void build_once(scene *s, const scene_input *in)
  * more of them than a few boxes each rows stand for several. */
 static void coarsen(scene *s)
 {
-    bool has_too_many = (uint64_t)s->level_count * LEVEL_BOXES > (uint64_t)s->budget * s->level_stride;
-    if (s->coarseness >= FOLD_FIRST && has_too_many && s->level_stride < STRIDE_MAX)
+    bool has_too_many_rows = (uint64_t)s->row_count * ROW_BOXES > s->budget;
+    if (s->coarseness >= FOLD_FIRST && has_too_many_rows && s->level_stride < STRIDE_MAX)
         s->level_stride *= 2;
     else
         s->coarseness *= s->is_full ? 3.0f : clampf((float)s->boxes.count / (float)s->budget, 1.15f, 3.0f);
@@ -1052,7 +1051,7 @@ static void refine(scene *s, bool was_too_much)
     if (was_too_much)
         s->limit.begin_ns = s->begin_ns, s->limit.end_ns = s->end_ns, s->limit.budget = s->budget;
     bool is_half_empty = s->boxes.count < s->budget * 2 / 5, has_room = is_half_empty || (s->boxes.count < s->budget * 4 / 5 && is_elsewhere && !was_too_much);
-    bool has_levels = s->level_stride > 1 && (is_half_empty || (uint64_t)s->level_count * LEVEL_BOXES * 5 / 4 <= (uint64_t)s->budget * s->level_stride / 2);
+    bool has_levels = s->level_stride > 1 && (is_half_empty || (uint64_t)s->row_count * 2 * ROW_BOXES * 5 / 4 <= s->budget);
     s->gets_finer = has_levels || (has_room && s->coarseness > 1);
     if (has_levels)
         s->level_stride /= 2;

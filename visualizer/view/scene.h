@@ -75,8 +75,8 @@ typedef struct scene {
     states_gather states;             /* of the strip */
     uint32_t budget;               /* boxes */
     float coarseness;              /* 1: as fine as the screen */
-    uint32_t level_count;          /* of the stacks in sight, but for those lower than a pixel */
-    uint32_t level_stride;         /* … that a row stands for, at least; 1 but where they are too many */
+    uint32_t row_count;            /* of calls, in sight */
+    uint32_t level_stride;         /* levels of a stack that each stands for, at least; 1 but where they are too many */
     struct scene_limit { uint64_t begin_ns, end_ns; uint32_t budget; } limit; /* where finer was too much */
     bool has_selected;             /* the call that is selected has a box of its own */
     bool gets_finer;               /* the next frame's is, of the same sight */
