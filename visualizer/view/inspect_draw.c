@@ -499,21 +499,39 @@ static bool line_at(const scene_input *in, const paint *p, uint64_t at_ns, float
     return true;
 }
 
-/* Its name only where nothing else is. */
+/* Where a name goes on a line from top to bottom: at its upper end, or lower where it may; right of it, but for the picture's edge.
+ * False: something else is there. */
+static bool claim_name(const paint *p, paint_taken *taken, float x_px, float top, float bottom, float width, float height, bool may_be_lower,
+                       paint_rect4 *out)
+{
+    float x = x_px + width > p->width_px ? x_px - width : x_px;
+    for (float y = top; y + height <= bottom; y += height) {
+        *out = (paint_rect4){x, y, x + width, y + height};
+        if (paint_claim(taken, *out))
+            return true;
+        if (!may_be_lower)
+            break;
+    }
+    return false;
+}
+
+/* Its name only where nothing else is; the user's own marks look for a place. */
 static void draw_flag(inspect *i, const scene_input *in, const paint *p, const view_box_ref *mark, const char *name, uint32_t color, paint_taken *taken)
 {
     float px[2], top, bottom;
     if (!line_at(in, p, mark->begin_ns, px, &top, &bottom))
         return;
     float width = paint_width(p, name, 11) + 8 * p->scale, height = 16 * p->scale;
-    bool is_named = paint_claim(taken, (paint_rect4){px[0], top, px[0] + width, top + height});
-    width = is_named ? width : 5 * p->scale;
+    paint_rect4 at;
+    bool is_named = claim_name(p, taken, px[0], top, bottom, width, height, mark->process == CATALOG_NONE, &at);
+    if (!is_named)
+        at = (paint_rect4){px[0], top, px[0] + 5 * p->scale, top + height};
     paint_rect(p, px[0], top, fmaxf(1, p->scale), bottom - top, palette_alpha(color, 0.8f));
-    paint_rect(p, px[0], top, width, height, color);
+    paint_rect(p, at.x0, at.y0, at.x1 - at.x0, height, color);
     if (i->flag_count < INSPECT_FLAGS)
-        i->flags[i->flag_count++] = (inspect_flag){.x0 = px[0], .y0 = top, .x1 = px[0] + width, .y1 = top + height, .bottom = bottom, .ref = *mark};
+        i->flags[i->flag_count++] = (inspect_flag){.x0 = at.x0, .y0 = at.y0, .x1 = at.x1, .y1 = at.y1, .bottom = bottom, .ref = *mark};
     if (is_named)
-        paint_text(p, px[0] + 4 * p->scale, top + 12 * p->scale, name, 11, palette_text_on(color));
+        paint_text(p, at.x0 + 4 * p->scale, at.y0 + 12 * p->scale, name, 11, palette_text_on(color));
 }
 
 /* A slanted line of text takes a row of small rectangles. False: not all of them are free. */
@@ -597,6 +615,9 @@ void inspect_draw_notes(inspect *i, const scene *s, const scene_input *in, const
     size_t count = 0;
     const notes_mark *own = in->model->notes ? notes_marks(in->model->notes, &count) : NULL;
     char name[64];
+    for (uint32_t n = 0; n < i->place_count; n++) /* panels, where the last frame had them: they are drawn later, over all this */
+        if (i->places[n].action == INSPECT_BLOCK)
+            paint_take(taken, (paint_rect4){i->places[n].x0, i->places[n].y0, i->places[n].x1, i->places[n].y1});
     i->flag_count = 0;
     for (uint32_t n = i->mark_count; n-- > 0;) { /* the user's first */
         view_box_ref mark = mark_ref(i->marks[n], CATALOG_NONE, SIM_TRACK_NONE, n + 1);
