@@ -138,11 +138,12 @@ void label_whole(int64_t time_ns, uint64_t step_ns, char *out)
     int decimals = 0;
     for (uint64_t unit = 1000000000; unit > step_ns && decimals < 9; unit /= 10)
         decimals++;
-    int64_t magnitude = time_ns < 0 ? -time_ns : time_ns, rest = magnitude % 1000000000;
+    int64_t magnitude = time_ns < 0 ? -time_ns : time_ns;
+    unsigned rest = (unsigned)(magnitude % 1000000000);
     for (int i = decimals; i < 9; i++)
         rest /= 10;
     if (decimals > 0)
-        snprintf(out, 32, "%s%lld.%0*lld s", time_ns < 0 ? "-" : "", (long long)(magnitude / 1000000000), decimals, (long long)rest);
+        snprintf(out, 32, "%s%lld.%0*u s", time_ns < 0 ? "-" : "", (long long)(magnitude / 1000000000), decimals, rest);
     else
         snprintf(out, 32, "%lld s", (long long)(time_ns / 1000000000));
 }
