@@ -27,7 +27,6 @@
 #define WATCH_MS 1000        /* between two calibrations of the clock */
 
 #define SLICE_MS 5           /* of a wait with the GVL, when an interrupt that is held back lets nothing run without it */
-#define PATIENCE_NS UINT64_C(5000000000) /* of a program that ends, before it says what it waits for */
 #define RESERVE_BYTES ((size_t)1 << 20)
 #define RACTOR_SHARE 16      /* a Ractor's ring has this part of the main one's slots: there may be many */
 
@@ -44,7 +43,6 @@ typedef struct join_link {
     struct stat errors; /* standard error, as it was when the program joined */
     uint32_t visualizer_pid; /* as it sees itself */
     _Atomic bool has_said_it_waits;
-    int raised;        /* how join_session was left: for rb_jump_tag */
     _Atomic bool gone; /* stored by the watcher: the visualizer has left */
     _Atomic bool is_parting; /* set once: by whoever waits for the visualizer's last word, or has seen that there is none */
     join_socket child; /* a forked child's connection until it has a ring */
@@ -247,8 +245,15 @@ static VALUE check_interrupts(VALUE unused)
     return unused;
 }
 
-/* Waits for one message through all signals, and has Ruby do what they ask for, if may_let_go. False: that has raised. */
-static bool wait_through_signals(answer_wait *wait, int timeout_ms, bool may_let_go)
+int join_do_interrupts(void)
+{
+    int raised = 0;
+    rb_protect(check_interrupts, Qnil, &raised);
+    return raised;
+}
+
+/* Waits for one message through all signals, and has Ruby do what they ask for, if may_let_go. 0, or join_do_interrupts' answer. */
+static int wait_through_signals(answer_wait *wait, int timeout_ms, bool may_let_go)
 {
     uint64_t deadline_ns = clock_ns(CLOCK_MONOTONIC) + (uint64_t)timeout_ms * 1000000u, slice_ns;
     do {
@@ -256,20 +261,21 @@ static bool wait_through_signals(answer_wait *wait, int timeout_ms, bool may_let
         slice_ns = clock_ns(CLOCK_MONOTONIC) + SLICE_MS * 1000000u;
         if (wait->result != -EINTR || !may_let_go)
             continue;
-        rb_protect(check_interrupts, Qnil, &link_.raised);
-        if (link_.raised)
-            return false;
+        int raised = join_do_interrupts();
+        if (raised)
+            return raised;
         wait_until(wait, slice_ns < deadline_ns ? slice_ns : deadline_ns, false);
     } while (wait->result == -EINTR || (wait->result == -ETIMEDOUT && slice_ns < deadline_ns));
-    return true;
+    return 0;
 }
 
-/* HELLO, WELCOME. may_let_go: not inside a hook. 0, -2 or -1 with why. */
+/* HELLO, WELCOME. may_let_go: not inside a hook. As join_session. */
 static int shake_hands(const stream *s, int ring_fd, int timeout_ms, bool may_let_go, char why[JOIN_WHY_BYTES])
 {
     answer_wait wait = {.fd = s->socket.fd, .result = send_message(s, HS_HELLO, ring_fd)};
-    if (wait.result == 0 && !wait_through_signals(&wait, timeout_ms, may_let_go))
-        return -2;
+    int raised = wait.result == 0 ? wait_through_signals(&wait, timeout_ms, may_let_go) : 0;
+    if (raised)
+        return raised;
     if (wait.result == -ETIMEDOUT)
         snprintf(why, JOIN_WHY_BYTES, "the visualizer at %s did not answer within %d s", link_.path, timeout_ms / 1000);
     else if (wait.result == -ECONNRESET || wait.result == -EPIPE)
@@ -282,9 +288,12 @@ static int shake_hands(const stream *s, int ring_fd, int timeout_ms, bool may_le
         snprintf(why, JOIN_WHY_BYTES, "the visualizer refused this process: %s", wait.message.text);
     else if (wait.message.type != HS_WELCOME)
         snprintf(why, JOIN_WHY_BYTES, "the visualizer at %s answered out of turn", link_.path);
-    else if (s == link_.root)
-        link_.visualizer_pid = wait.message.pid;
-    return wait.result == 0 && wait.message.type == HS_WELCOME ? 0 : -1;
+    else {
+        if (s == link_.root)
+            link_.visualizer_pid = wait.message.pid;
+        return 0;
+    }
+    return -1;
 }
 
 /* ---- The watcher: sees the end of the socket at once, whatever the program is doing.
@@ -477,7 +486,7 @@ static void after_fork_in_child(void)
 
 /* ---- Joining. */
 
-/* s has a socket. A ring that the reader has taken, in *clocks the time before and after: 0, -2 or -1 with why. */
+/* s has a socket. A ring that the reader has taken, in *clocks the time before and after. As join_session. */
 static int connect_ring(stream *s, int timeout_ms, bool may_let_go, ev_clock_def clocks[2], char why[JOIN_WHY_BYTES])
 {
     if (!peer_is_us(s->socket.fd)) {
@@ -543,7 +552,7 @@ static int prepare(char why[JOIN_WHY_BYTES])
     return 0;
 }
 
-int join_session(const char *socket_path, uint64_t slot_count, capture_options options, int *raised, char why[JOIN_WHY_BYTES])
+int join_session(const char *socket_path, uint64_t slot_count, capture_options options, char why[JOIN_WHY_BYTES])
 {
     if (prepare(why) != 0)
         return -1;
@@ -570,7 +579,6 @@ int join_session(const char *socket_path, uint64_t slot_count, capture_options o
     link_.is_busy = true;
     int result = link_up(ANSWER_MS, false, why);
     link_.is_busy = false;
-    *raised = link_.raised;
     if (result != 0)
         link_close();
     return result;
@@ -666,7 +674,7 @@ static bool say_goodbye(const stream *s, uint64_t deadline_ns)
     answer_wait wait = {.fd = s->socket.fd, .result = send_message(s, HS_BYE, -1)};
     if (wait.result == -EPIPE && has_last_word(s->socket.fd)) /* a window that was closed just now */
         return true;
-    uint64_t patient_ns = clock_ns(CLOCK_MONOTONIC) + PATIENCE_NS;
+    uint64_t patient_ns = clock_ns(CLOCK_MONOTONIC) + JOIN_PATIENCE_NS;
     bool is_long = patient_ns < deadline_ns;
     wait_for_done(&wait, is_long ? patient_ns : deadline_ns);
     if (wait.result == -ETIMEDOUT && is_long) {

@@ -17,9 +17,12 @@
 #include <stdint.h>
 
 #define JOIN_WHY_BYTES 512
+#define JOIN_PATIENCE_NS UINT64_C(5000000000) /* of a program that waits for the visualizer, before it says so */
 
-/* 0, or -1 with one line in why. -2: a signal came meanwhile, and what Ruby did about it has raised: *raised is for rb_jump_tag. */
-int join_session(const char *socket_path, uint64_t slot_count, capture_options options, int *raised, char why[JOIN_WHY_BYTES]);
+/* 0, or -1 with one line in why. Above 0: a signal came meanwhile, and what Ruby did about it has raised; for rb_jump_tag. */
+int join_session(const char *socket_path, uint64_t slot_count, capture_options options, char why[JOIN_WHY_BYTES]);
+/* What signals and other threads ask of this one. 0; above: it has raised, for rb_jump_tag or rb_set_errinfo. */
+int join_do_interrupts(void);
 bool join_leave(int wait_ms); /* false when not joined */
 bool join_is_on(void); /* any thread */
 bool join_memory_works(void); /* for rrtrace doctor: can a small ring's memory be had? */

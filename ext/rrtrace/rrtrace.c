@@ -55,10 +55,10 @@ static VALUE native_join(VALUE self, VALUE path, VALUE buffer_slots, VALUE drop,
         rb_raise(error_class, "a buffer of %llu slots: a power of two from %llu to %llu is needed", slots,
                  (unsigned long long)RING_SLOTS_MIN, (unsigned long long)RING_SLOTS_MAX);
     capture_options options = {.drop = RTEST(drop), .c_calls = RTEST(c_calls), .blocks = RTEST(blocks)};
-    int raised = 0, result = join_session(socket_path, slots, options, &raised, why);
+    int result = join_session(socket_path, slots, options, why);
     RB_GC_GUARD(path);
-    if (result == -2)
-        rb_jump_tag(raised);
+    if (result > 0)
+        rb_jump_tag(result);
     if (result != 0)
         rb_raise(error_class, "%s", why);
     target_raise_held_back();
@@ -148,21 +148,13 @@ static struct {
     bool is_set;
 } at_exit;
 
-static VALUE check_interrupts(VALUE unused)
-{
-    rb_thread_check_ints();
-    return unused;
-}
-
 /* Whatever happens here, the program's exit status is its own. Ctrl-C ends the wait for the visualizer. */
 static void leave_at_exit(VALUE unused)
 {
     (void)unused;
     VALUE error = rb_errinfo();
-    int failed = 0;
     join_leave(at_exit.wait_ms);
-    rb_protect(check_interrupts, Qnil, &failed);
-    if (failed)
+    if (join_do_interrupts() != 0)
         rb_set_errinfo(error);
 }
 

@@ -24,7 +24,6 @@ void writer_wait(unsigned step)
 /* A signal that came for the program waits until the hook is left. While events are still read that is soon. A reader that
  * stands still for this long (stopped, or hung) is given up then: the program's signals are its own. */
 #define STUCK_NS UINT64_C(500000000)
-#define STUCK_FOR_LONG_NS UINT64_C(5000000000) /* somebody should hear of it */
 
 typedef struct patience {
     uint64_t read_index, since_ns;
@@ -35,7 +34,7 @@ static bool is_stuck(const ring *r, patience *p)
     uint64_t now_ns = clock_ns(CLOCK_MONOTONIC), index = atomic_load_explicit(&r->read_index, memory_order_relaxed);
     if (p->since_ns == 0 || index != p->read_index)
         *p = (patience){index, now_ns};
-    if (now_ns - p->since_ns > STUCK_FOR_LONG_NS)
+    if (now_ns - p->since_ns > JOIN_PATIENCE_NS)
         join_say_it_waits("to make room in the buffer; when that has ended, this program runs on");
     return now_ns - p->since_ns > STUCK_NS;
 }
