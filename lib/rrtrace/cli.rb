@@ -179,13 +179,9 @@ module Rrtrace
       complain("#{command.first} can't be run: #{error.message}", NOT_RUNNABLE)
     end
 
-    # Nil when the word can be run, else the exit code and the reason. As execvp looks for it.
+    # Nil when the word can be run, else the exit code and the reason.
     def trouble_with(word)
-      places =
-        if word.include?("/") then [word]
-        else ENV.fetch("PATH", "").b.split(":").map { |folder| File.join(folder.empty? ? "." : folder, word.b) }
-        end
-      there = places.select { |path| File.exist?(path) }
+      there = Settings.command_places(word).select { |path| File.exist?(path) }
       return if there.any? { |path| File.file?(path) && File.executable?(path) }
       return NOT_FOUND, "#{word}: #{word.end_with?(".rb") ? "no such file" : "command not found"}" if there.empty? || word.empty?
 

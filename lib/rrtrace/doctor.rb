@@ -88,7 +88,7 @@ module Rrtrace
       return say "editor", "none: set VISUAL, EDITOR or RRTRACE_EDITOR, and Enter in the window opens sources" unless name
 
       terminal = ENV.fetch("TERMINAL", "").split.first || "x-terminal-emulator"
-      is_there = ENV.fetch("PATH", "").split(":").any? { |folder| File.executable?(File.join(folder, terminal)) } || File.executable?(terminal)
+      is_there = Settings.command_places(terminal).any? { |path| File.executable?(path) }
       say "editor", "#{name}=#{ENV[name]}", *("one that needs a terminal can't open: there is no #{terminal}; set TERMINAL" unless is_there)
     end
 

@@ -83,6 +83,13 @@ module Rrtrace
         %w[WAYLAND_DISPLAY DISPLAY].any? { |name| !ENV.fetch(name, "").empty? }
       end
 
+      # Where a command of this name may lie, as execvp looks for it.
+      def command_places(word)
+        return [word] if word.include?("/")
+
+        ENV.fetch("PATH", "").b.split(":").map { |folder| File.join(folder.empty? ? "." : folder, word.b) }
+      end
+
       private
 
       WANTED = {
