@@ -1,5 +1,6 @@
 #include "report/own.h"
 
+#include "base/hash.h"
 #include "base/mem.h"
 
 #include <errno.h>
@@ -12,18 +13,10 @@ void own_free(own_sums *o)
     map_free(&o->ids);
 }
 
-static uint64_t hash_of(const char *text, bool is_mark)
-{
-    uint64_t hash = UINT64_C(0xCBF29CE484222325) ^ is_mark;
-    for (; *text; text++)
-        hash = (hash ^ (unsigned char)*text) * UINT64_C(0x100000001B3); /* FNV-1a */
-    return hash;
-}
-
 /* NULL: memory is out. */
 static own_name *name_of(own_sums *o, const char *text, bool is_mark)
 {
-    for (uint64_t key = hash_of(text, is_mark);; key++) {
+    for (uint64_t key = hash_bytes(HASH_BEGIN ^ is_mark, text, strlen(text));; key++) {
         uint32_t id = map_get(&o->ids, key);
         if (id != MAP_NONE && o->names.items[id].is_mark == is_mark && strcmp(o->names.items[id].text, text) == 0)
             return &o->names.items[id];

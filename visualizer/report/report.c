@@ -1,5 +1,6 @@
 #include "report/report.h"
 
+#include "base/hash.h"
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/pattern.h"
@@ -43,7 +44,7 @@ struct report {
     VEC(report_long_call) longest; /* a heap, shortest first, until report_finish */
     own_sums own;
     map named; /* stream << 32 | thread number: its name matched at some time */
-    uint64_t event_count, dropped, waited, begin_ns, end_ns;
+    uint64_t event_count, begin_ns, end_ns;
 };
 
 static int opened(void *context, walk_fiber *fiber);
@@ -127,16 +128,9 @@ void report_delete(report *r)
 
 /* ---- methods ----------------------------------------------------------------------------------------------------- */
 
-static uint64_t hash_bytes(uint64_t hash, const char *bytes, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        hash = (hash ^ (unsigned char)bytes[i]) * UINT64_C(0x100000001B3); /* FNV-1a */
-    return hash;
-}
-
 static uint64_t hash_of(const catalog_method *m)
 {
-    uint64_t hash = hash_bytes(UINT64_C(0xCBF29CE484222325) ^ m->line ^ (uint64_t)m->kind << 32, m->name, m->name_bytes);
+    uint64_t hash = hash_bytes(HASH_BEGIN ^ m->line ^ (uint64_t)m->kind << 32, m->name, m->name_bytes);
     hash = hash_bytes(hash, m->path, m->path_bytes);
     return hash ^ hash >> 29;
 }
@@ -503,8 +497,6 @@ static void merge_streams(report *r)
         const catalog_process *is = catalog_process_at(r->catalog, i);
         report_process *from = &r->processes.items[i], *to = &r->processes.items[owner_of(r, i)];
         r->event_count += info.event_count;
-        r->dropped += is->dropped;
-        r->waited += is->waited;
         from->begin_ns = info.begin_ns;
         from->end_ns = info.end_ns;
         from->is_shown = to == from && (!r->desc.pid || is->pid == r->desc.pid);
@@ -596,7 +588,7 @@ report_model report_model_of(const report *r)
         .end_ns = end_ns > begin_ns ? end_ns : begin_ns,
         .origin_ns = r->begin_ns,
         .event_count = r->event_count,
-        .dropped = r->dropped,
-        .waited = r->waited,
+        .dropped = catalog_dropped(r->catalog),
+        .waited = catalog_waited(r->catalog),
     };
 }

@@ -131,29 +131,20 @@ catalog_process *catalog_process_at(const catalog *c, uint32_t id) { return chun
 catalog_thread *catalog_thread_at(const catalog *c, uint32_t id) { return chunked_at(&c->threads, id); }
 catalog_fiber *catalog_fiber_at(const catalog *c, uint32_t id) { return chunked_at(&c->fibers, id); }
 
-uint64_t catalog_event_count(const catalog *c)
+/* Of a uint64_t member, at that offset, over all processes. */
+static uint64_t sum_of(const catalog *c, size_t offset)
 {
-    uint64_t count = 0;
-    for (uint32_t i = 0; i < c->processes.count; i++)
-        count += catalog_process_at(c, i)->event_count;
-    return count;
+    uint64_t sum = 0, one;
+    for (uint32_t i = 0; i < c->processes.count; i++) {
+        memcpy(&one, (const char *)catalog_process_at(c, i) + offset, sizeof one);
+        sum += one;
+    }
+    return sum;
 }
 
-uint64_t catalog_dropped(const catalog *c)
-{
-    uint64_t count = 0;
-    for (uint32_t i = 0; i < c->processes.count; i++)
-        count += catalog_process_at(c, i)->dropped;
-    return count;
-}
-
-uint64_t catalog_waited(const catalog *c)
-{
-    uint64_t count = 0;
-    for (uint32_t i = 0; i < c->processes.count; i++)
-        count += catalog_process_at(c, i)->waited;
-    return count;
-}
+uint64_t catalog_event_count(const catalog *c) { return sum_of(c, offsetof(catalog_process, event_count)); }
+uint64_t catalog_dropped(const catalog *c) { return sum_of(c, offsetof(catalog_process, dropped)); }
+uint64_t catalog_waited(const catalog *c) { return sum_of(c, offsetof(catalog_process, waited)); }
 
 uint32_t catalog_process_add(catalog *c, uint32_t pid, uint64_t begin_ns)
 {
