@@ -238,6 +238,12 @@ static void chance_stage(chance *c, stage *st)
     st->scene.refs.count = 0;
 }
 
+static void check_self_times(const hot *h, const chance *c)
+{
+    for (uint32_t m = 1; m <= METHODS; m++)
+        CHECK_EQ(self_ns(h, m), c->self_ns[m]);
+}
+
 TEST(self_times_are_those_of_every_call_whatever_is_drawn_of_it)
 {
     static chance c;
@@ -251,8 +257,7 @@ TEST(self_times_are_those_of_every_call_whatever_is_drawn_of_it)
         tell(&h, &st);
         CHECK(h.is_exact);
         CHECK_EQ(h.sight_ns, c.to_ns - c.from_ns);
-        for (uint32_t m = 1; m <= METHODS; m++)
-            CHECK_EQ(self_ns(&h, m), c.self_ns[m]);
+        check_self_times(&h, &c);
         for (uint32_t i = 1; i < h.method_count; i++)
             CHECK(h.methods[i - 1].self_ns >= h.methods[i].self_ns);
         hot_free(&h);
@@ -283,8 +288,7 @@ TEST(of_too_many_calls_a_part_tells_each_methods_share_and_it_is_said)
     hot_free(&h);
     tell(&h, &st); /* the film stands still: by and by all calls are read */
     CHECK(h.is_exact);
-    for (uint32_t m = 1; m <= METHODS; m++)
-        CHECK_EQ(self_ns(&h, m), c.self_ns[m]);
+    check_self_times(&h, &c);
     hot_free(&h);
     stage_delete(&st);
 }
@@ -302,8 +306,7 @@ TEST(of_a_film_that_moves_each_list_is_of_one_stretch_of_time)
     for (int frame = 0; frame < 200; frame++) {
         hot_update(&h, &st.scene, &st.in, 0.02);
         if (h.is_filled && lists == 0) { /* of where the film was when it was begun with */
-            for (uint32_t m = 1; m <= METHODS; m++)
-                CHECK_EQ(self_ns(&h, m), c.self_ns[m]);
+            check_self_times(&h, &c);
             lists++;
         }
         st.scene.begin_ns += 10000;

@@ -473,14 +473,21 @@ TEST(every_level_of_a_stack_is_there_however_few_boxes_there_may_be)
     }
 }
 
+/* Of a web server's first 40 s. */
+static view *web_view(session *s, int workers, view_camera kind)
+{
+    view *v;
+    session_new(s);
+    scenes_web(s, workers, 40);
+    CHECK_EQ(view_new(&v, &(view_desc){.is_software = true, .camera = kind, .begin_ns = SESSION_BEGIN_NS,
+                                       .end_ns = SESSION_BEGIN_NS + UINT64_C(40000000000)}), 0);
+    return v;
+}
+
 TEST(where_levels_are_more_than_boxes_a_row_stands_for_several_and_says_so)
 {
     session s;
-    session_new(&s);
-    scenes_web(&s, 100, 40);
-    view *v;
-    CHECK_EQ(view_new(&v, &(view_desc){.is_software = true, .camera = VIEW_CAMERA_THREADS, .begin_ns = SESSION_BEGIN_NS,
-                                       .end_ns = SESSION_BEGIN_NS + UINT64_C(40000000000)}), 0);
+    view *v = web_view(&s, 100, VIEW_CAMERA_THREADS);
     gpu_frame frame = built(v, &s, &no_status);
     for (int i = 0; i < 100; i++) {
         view_frame_cost(v, 200, 1);
@@ -502,11 +509,7 @@ TEST(where_levels_are_more_than_boxes_a_row_stands_for_several_and_says_so)
 TEST(a_picture_at_rest_gets_as_fine_as_it_may_and_then_stands_still)
 {
     session s;
-    session_new(&s);
-    scenes_web(&s, 3, 40);
-    view *v;
-    CHECK_EQ(view_new(&v, &(view_desc){.is_software = true, .camera = VIEW_CAMERA_FLAME, .begin_ns = SESSION_BEGIN_NS,
-                                       .end_ns = SESSION_BEGIN_NS + UINT64_C(40000000000)}), 0);
+    view *v = web_view(&s, 3, VIEW_CAMERA_FLAME);
     view_status status = {.memory_budget = 1, .ended = true};
     gpu_frame frame = built(v, &s, &status);
     for (int i = 0; i < 60; i++) {

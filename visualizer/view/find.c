@@ -1,7 +1,7 @@
 #include "view/find.h"
 
 #include "base/length.h"
-#include "view/panels.h"
+#include "view/label.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -164,7 +164,7 @@ void find_insert(find *f, const char *utf8)
     understand(f);
 }
 
-static bool is_inside_character(const find *f, size_t at) { return at < f->bytes && ((unsigned char)f->text[at] & 0xC0u) == 0x80u; }
+static bool is_inside_character(const find *f, size_t at) { return at < f->bytes && label_is_within(f->text[at]); }
 
 static size_t before(const find *f, size_t at)
 {

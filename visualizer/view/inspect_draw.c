@@ -3,7 +3,6 @@
 #include "base/length.h"
 #include "view/label.h"
 #include "view/palette.h"
-#include "view/panels.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -474,7 +473,7 @@ static void draw_find(inspect *i, const paint *p)
     size_t before = f->cursor;
     while (font_measure(p->f, shown, before, 15 * p->scale) > room && before > 0)
         shown++, before--;
-    while (before > 0 && ((unsigned char)*shown & 0xC0u) == 0x80u)
+    while (before > 0 && label_is_within(*shown))
         shown++, before--;
     size_t bytes = strlen(shown);
     while (bytes > before && font_measure(p->f, shown, bytes, 15 * p->scale) > room)

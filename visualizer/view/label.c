@@ -44,7 +44,7 @@ size_t label_fit(const char *name, size_t name_bytes, float width, label_measure
     while (end >= begin + 4) {
         do
             end--;
-        while (end > begin && ((unsigned char)name[end] & 0xC0u) == 0x80u);
+        while (end > begin && label_is_within(name[end]));
         used = compose(name, begin, end, false, true, out);
         if (end >= begin + 3 && used > 0 && measure(context, out, used) <= width)
             return used;

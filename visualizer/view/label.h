@@ -14,6 +14,9 @@
 #define LABEL_BYTES_MAX 160u /* longer names are cut: no box is wider on any screen */
 #define LABEL_ELLIPSIS "\xE2\x80\xA6"
 
+/* Is it a byte within a character of UTF-8? A text is cut where it is not. */
+static inline bool label_is_within(char byte) { return ((unsigned char)byte & 0xC0u) == 0x80u; }
+
 /* How wide text (byte_count bytes of UTF-8, not terminated) is. */
 typedef float label_measure(const void *context, const char *text, size_t byte_count);
 

@@ -41,7 +41,7 @@ float paint_path(const paint *p, float x, float y, const char *path, float width
     while (font_measure(p->f, rest, bytes, size * p->scale) > width && bytes > 4) {
         const char *slash = memchr(rest + 1, '/', bytes - 1);
         size_t step = slash ? (size_t)(slash - rest) : 1;
-        while (step < bytes && ((unsigned char)rest[step] & 0xC0u) == 0x80u)
+        while (step < bytes && label_is_within(rest[step]))
             step++;
         rest += step;
         bytes -= step;

@@ -42,7 +42,7 @@ static void copy_cut(char *out, size_t out_bytes, const char *s)
         memcpy(out, s, n + 1);
         return;
     }
-    while (room > 0 && ((unsigned char)s[room] & 0xC0u) == 0x80u)
+    while (room > 0 && label_is_within(s[room]))
         room--;
     memcpy(out, s, room);
     memcpy(out + room, LABEL_ELLIPSIS, sizeof LABEL_ELLIPSIS);
@@ -239,7 +239,7 @@ static void cut_to(const painter *p, char *text, float width_px, float size)
     while (bytes > 4 && paint_width(&p->paint, text, size) > width_px) {
         do
             bytes--;
-        while (bytes > 0 && ((unsigned char)text[bytes] & 0xC0u) == 0x80u);
+        while (bytes > 0 && label_is_within(text[bytes]));
         snprintf(text + bytes, sizeof LABEL_ELLIPSIS, "%s", LABEL_ELLIPSIS);
     }
 }
